@@ -360,7 +360,7 @@ def test_progress_may_end_the_search():
 
 
 def test_logarithms_are_of_all_rows_not_of_a_sample(monkeypatch):
-    monkeypatch.setattr(auto_search, "LOSS_ROWS", 80)
+    monkeypatch.setattr(auto_plan.Plan, "loss_rows", lambda self, fewest: 80)
     own = np.random.default_rng(2)
     X = own.normal(size=(150, 4))
     y = np.exp(0.8 * X.sum(axis=1) + 0.1 * own.normal(size=150))
@@ -450,7 +450,7 @@ def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     model = AutoClassifier(time=60.0, random_state=1).fit(X, y)
     assert model.loss_ == "hinge"
     assert isinstance(model.model_, mc.SVC)
-    assert "fitted to 1,140 of 1,200 rows, its probabilities to 60 others" in model.choices_[-1].why
+    assert "fitted to all 1,200 rows; 60 of them only for its probabilities" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
 

@@ -193,7 +193,7 @@ def fit(
         typer.Option("--out", "-o", help="The model file, by default DATA's name with .mercer; none saves nothing."),
     ] = None,
     report: Annotated[str | None, typer.Option("--report", help="Write an HTML report about the model here.")] = None,
-    time: Annotated[float, typer.Option("--time", help="Approximate time limit of the search, in seconds.")] = 60.0,
+    time: Annotated[float, typer.Option("--time", help="Seconds for everything, from reading to the report.")] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")

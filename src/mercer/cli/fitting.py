@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -99,18 +100,19 @@ def fit(
     X, y, weights = problem.X[train], problem.y[train], problem.weights
     apart = problem.groups is not None or problem.times is not None
     several = cross_validation_folds(problem, folds, repeat, seed)
+    refit = refit and len(test) > 0
+    fits, available = len(several) + 1 + refit, time_to_fit(budget, report is not None)
     settings: dict[str, Any] = {
-        "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
+        "task": problem.task, "kernel": expression, "roles": problem.roles, "time": available / fits,
         "centers": centers, "random_state": seed, "class_weight": "balanced" if balance else None,
         "decision": decision | ({} if positive is None else {"label": label_named(positive, problem.y)}),
     }  # fmt: skip
     if several:
         voice.note(
-            f"the {seconds(budget)} of --time are divided among {len(several) + 1} fits ({len(several)} for the folds, "
-            f"one for the model): {seconds(budget / (len(several) + 1))} each"
+            f"the {seconds(budget)} of --time are divided among {fits} fits ({len(several)} for the folds, one for the "
+            f"model): {seconds(available / fits)} each"
         )
     held_out = (problem.X[test], problem.y[test])
-    refit = refit and len(test) > 0
     scored = (problem.X[several[0].test], problem.y[several[0].test]) if several else held_out if len(test) else None
     fit_rows = several[0].train if several else train
     cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
@@ -124,6 +126,7 @@ def fit(
             model, X, y, sample_weight=None if weights is None else weights[train], progress=update, **settings
         )
         update("scoring")
+        scored_model = fitted.model
         judgement: Judgement | None
         if several:
             judgement = judge_by_folds(
@@ -144,8 +147,8 @@ def fit(
         importance = measured_importance(fitted.model, *(held_out if len(test) else (X, y)))
         if refit:
             update("fitting again on all rows")
-            again = menu.refit(fitted.model, problem.X, problem.y, weights)
-            final = moved(final, again) if isinstance(final, ConformalRegressor) else again
+            fitted = menu.refit(fitted, problem.X, problem.y, weights)
+            final = moved(final, fitted.model) if isinstance(final, ConformalRegressor) else fitted.model
     spent = time.monotonic() - began
     rows = np.arange(len(problem)) if refit else train
     final.provenance_ = Provenance.of(
@@ -164,16 +167,19 @@ def fit(
     if report is not None:
         with voice.progress("writing the report"), warnings_as_notes(voice):
             mc.report.write(
-                fitted.model, X, y, report, held_out=held_out if len(test) else None,
+                scored_model, X, y, report, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance,
             )  # fmt: skip
     details: dict[str, Any] = {}
     if judgement is not None:
         judged = problem.y[test] if len(test) else y
-        details = detail_facts(fitted.model, judged[judgement.rows], judgement)
+        details = detail_facts(scored_model, judged[judgement.rows], judgement)
     if not fitted.in_time:
-        voice.note("the search ended at the time limit; a longer --time may improve the model")
+        voice.note(
+            "the search ended early, at the time limit: another run may give another model, and a longer --time a "
+            "better one"
+        )
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
         _summarise(voice, final, fitted, problem, details, spent, model_path, size, report, data)
@@ -271,6 +277,19 @@ def save(model: Any, path: str) -> int:
     return os.stat(path).st_size if os.path.isfile(path) else 0
 
 
+STARTED, REPORTED = 2.0, 4.0
+"""Seconds that are planned for the start of the program and the reading of the table, and for a report."""
+
+
+def time_to_fit(budget: float, report: bool) -> float:
+    """The seconds of --time that are planned for fits: at least half of them.
+
+    >>> time_to_fit(60.0, report=True), time_to_fit(5.0, report=True)
+    (54.0, 2.5)
+    """
+    return max(0.5 * budget, budget - STARTED - REPORTED * report)
+
+
 USELESS = 0.005
 """A smaller gain over the baseline than this is no gain."""
 
@@ -314,6 +333,8 @@ def _facts(
         "kernel": repr(kernel_of(inner)),
         "status": str(getattr(inner, "status_", "")),
         "choices": list(fitted.choices),
+        "last_fit": asdict(fitted.last) | {"words": str(fitted.last)},
+        "in_time": fitted.in_time,
         "scores": score_facts(origin.scores),
         "judged_on": judged_on(origin),
         "importance": importance_facts(origin.importance),
@@ -336,6 +357,7 @@ def _summarise(
             ("model", type(inner).__name__),
             ("kernel", readable(inner)),
             *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
+            ("fitted to", str(fitted.last)),
             ("solver", "" if hasattr(unwrapped(fitted.model), "choices_") else str(getattr(inner, "status_", ""))),
             ("time", seconds(spent)),
         ]

@@ -275,6 +275,12 @@ Decision
     advice?: text
 Choices
     decisions: tuple(Decision)
+[mercer.models.auto.stages]
+LastFit
+    rows total: int
+    centres: none | int
+    limit: text
+    time: real
 [mercer.tuning.trials]
 Measure
     by name: text
@@ -714,6 +720,7 @@ AutoModel < KernelEstimator
     choices_: Choices
     stopped_by_?: none | text
     columns_?: Columns
+    last_fit_?: none | LastFit
 AutoRegressor < AutoModel
     response_: Response
     loo_error_: real

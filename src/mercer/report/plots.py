@@ -188,7 +188,6 @@ class Plots:
                 "distribution with the predicted means. A bar that ends above 0 is rarer than expected, below 0 more "
                 "frequent; bars beyond the band deviate by more than chance.",
             )
-        small, has_intervals = len(self.y) <= LARGE, hasattr(self.model, "predict_interval")
         if ends is None:
             tail = (1 - COVERAGE) / 2
             low, high = (number(end, 3) for end in np.quantile(self.z - predictions, [tail, 1 - tail]))

@@ -31,7 +31,7 @@ from mercer.kernels.vectors.radial import ByWidth, Gaussian, Radial, uncentred
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums import Sums, exponents, sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.local_losses import LocalLoss
+from mercer.tuning.local_losses import LocalLoss, SquaredError
 from mercer.tuning.quasi_newton import Evaluation
 from mercer.tuning.search import Criterion, GradientSearch, curvature
 from mercer.tuning.trials import Measure, Trial, Trials, Tuned
@@ -254,6 +254,14 @@ class BandwidthCriterion(Criterion):
     def score(self, value: float) -> float:
         return math.exp(value)
 
+    def for_rows(self, p: Float, before: int, after: int) -> Float:
+        """Coordinates of widths that are the best on `before` rows, for `after` rows: less where there are more.
+
+        Columns whose width is at its upper bound do not count: they stay there.
+        """
+        shrink = math.log(before / after) / (4 * (self.degree // 2) + 4 + len(p))
+        return np.where(p < self.high - 0.5, np.clip(p + shrink, self.low, self.high), p)
+
     def starts(self, search: GradientSearch) -> list[Float]:
         """The best of: local minima over multiples of the start, and starts without or with only one column."""
         grid = [np.clip(self.start + s, self.low, self.high) for s in np.log(FACTORS)]
@@ -270,6 +278,24 @@ class BandwidthCriterion(Criterion):
                 starts += [(search.alone(p), p) for p in (np.where(only, wide, best), *alone)]
         starts.sort(key=lambda start: start[0])
         return [p for _, p in starts[:STARTS]]
+
+
+def for_rows(similarity: Any, x: Points, before: int, after: int, degree: int) -> Any:
+    """A similarity whose bandwidths are the best on `before` rows of x, with bandwidths for `after` of them.
+
+    >>> import numpy as np, mercer as mc
+    >>> x = Points(np.linspace(0, 1, 50)[:, None])
+    >>> round(for_rows(mc.Gaussian(0.1), x, 100, 3200, degree=1).sigma, 6)
+    0.05
+    """
+    criterion = BandwidthCriterion.of(similarity, x, SquaredError.of(np.zeros((x.n, 1)), np.ones(x.n)), degree, False)
+    return criterion.at(criterion.for_rows(similarity.theta, before, after))
+
+
+def evaluations(d: int) -> int:
+    """The largest number of evaluations of the loss that the search on a sample of d columns needs."""
+    alone = len(FACTORS) + (d * (1 + len(ALONE)) if 1 < d <= SINGLE_COLUMNS else 0)
+    return alone + STARTS * LIMIT
 
 
 def loo_bandwidth(
@@ -309,9 +335,7 @@ def loo_bandwidth(
         at = some.descend(few.starts(some), precision=PRECISION, limit=LIMIT).at
         H, p = curvature(few, at, STEP, LEAST), at.x
         if isinstance(similarity, ByWidth):
-            # columns whose width is at its upper bound do not count: they stay there
-            shrink = math.log(SAMPLE / x.n) / (4 * (degree // 2) + 4 + len(p))
-            p = np.where(p < whole.high - 0.5, np.clip(p + shrink, whole.low, whole.high), p)
+            p = whole.for_rows(p, SAMPLE, x.n)
         at = search.descend([p], precision=PRECISION, limit=LIMIT_ALL, curvature=H).at
     return Tuned(
         {"kernel": whole.at(at.x)},

@@ -68,6 +68,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     loss_ : the chosen loss.
     softmax_ : the calibration that turns one value per class into probabilities; None for loss "hinge".
     stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
+    last_fit_ : the number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
 
     >>> from sklearn.datasets import load_iris
     >>> from mercer import AutoClassifier

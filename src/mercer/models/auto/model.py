@@ -17,6 +17,7 @@ from mercer.models.auto.columns import Columns
 from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
+from mercer.models.auto.stages import LastFit
 from mercer.models.auto.task import Fit, Task
 from mercer.models.base import KernelEstimator, check_columns, keeping, outside
 from mercer.rkhs.expansion import Expansion
@@ -32,7 +33,7 @@ STOPPED = {
 class AutoModel(KernelEstimator):
     """The shared part of `AutoRegressor` and `AutoClassifier`: parameters, the search, and its record."""
 
-    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns()}
+    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns(), "last_fit_": None}
 
     kernel: Any
     roles: Any
@@ -103,6 +104,7 @@ class AutoModel(KernelEstimator):
         self.kernel_, self.status_ = fit.model.kernel_, fit.model.status_
         self.choices_: Choices = search.record.done()
         self.stopped_by_: Stop | None = search.clock.stop
+        self.last_fit_: LastFit | None = search.last
         if self.stopped_by_ in STOPPED:
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
         check_columns(self, X, reset=True)

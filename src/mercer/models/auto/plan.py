@@ -2,8 +2,8 @@
 
 The plan depends on the numbers of rows, columns, classes and candidates and on the given seconds, not on the
 machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
-one. Seconds become operations by the fixed costs below, those of one core that factorises matrices at a few billion
-operations in a second, about half the speed of a laptop. The clock can only stop the search: if the seconds are over
+one. Seconds become operations by the fixed costs below, those of one slow core, so that most machines need about half
+of the given seconds. The clock can only stop the search: if the seconds are over
 before the plan is carried out, the rest of it is left out, and the model reports it.
 
 An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
@@ -24,28 +24,36 @@ from typing import Any, Literal
 import numpy as np
 
 # Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
-CALL, PAIR, PARAMETER, CUBE = 2e-3, 5e-8, 2e-9, 1e-10
+CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 2e-9, 7e-11
 # Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
 MACHINE_VALUE = 1e-8
+# Seconds per pair of rows of a machine whose classes overlap, or whose targets are numbers.
+MACHINE_PAIR = 1e-7
 
-# Rows of the first race, and at most of the second: the best kernel there is the best on more, and each costs n³.
+# Rows of the first race, and those that are enough for the second; more are used if there is time for them.
 FIRST_ROWS, SECOND_ROWS = 200, 1200
+# The most rows of the two races.
+MOST_FIRST, MOST_SECOND = 1000, 5000
 # The numbers of the best kernels that get a width per column, and that enter the second race.
 FREED, FINALISTS = 2, 2
 # Evaluations of the criterion: for one width per group of columns, for a width per column, and in the second race.
 TIED_STEPS, FREE_STEPS, LAST_STEPS = 8, 8, 4
-# Evaluations of the search for relevant columns, and the most rows of each of its halves.
-RELEVANCE_STEPS, RELEVANCE_ROWS = 24, 500
+# Evaluations of the search for relevant columns, the rows of each of its halves that are enough, and the most.
+RELEVANCE_STEPS, RELEVANCE_ROWS, MOST_RELEVANCE = 24, 500, 1000
 # Centres and rows of the first fit of many rows, and the most centres.
 PILOT_CENTRES, PILOT_ROWS, MOST_CENTRES = 250, 1000, 5000
-# Rows on which losses are compared.
-LOSS_ROWS = 500
+# Bytes of an evaluation for each pair of rows.
+BYTES_PER_PAIR = 64
+# Rows on which losses are compared: those that are enough, and the most.
+LOSS_ROWS, MOST_LOSS_ROWS = 500, 2000
 # Shares of the seconds for the first race, for widths per column, for the second race, for each loss, for the estimate
 # of the optimism of tuning, and for the last fit. The rest is for costs that are not counted.
 RACE_SHARE, WIDTHS_SHARE, SECOND_SHARE, LOSS_SHARE, JUDGE_SHARE, FIT_SHARE = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
 RELEVANCE_SHARE = 0.15
 # A fit of many rows is done in stages, each of which costs this many times the one before; the clock is read between.
 STAGE_FACTOR = 8.0
+# A stage that costs less than this many seconds needs no smaller one before it.
+SHORT_STAGE = 1.0
 
 Stop = Literal["time", "progress", "interrupt"]
 
@@ -155,7 +163,12 @@ def machine(pairs: float) -> float:
     return MACHINE_VALUE * pairs
 
 
-def _most(cost: Callable[[int], float], limit: float, low: int, high: int) -> int:
+def machine_of_rows(n: float) -> float:
+    """Seconds for a support vector machine of n rows of two classes that overlap, or of numbers."""
+    return CALL + MACHINE_PAIR * n**2
+
+
+def largest(cost: Callable[[int], float], limit: float, low: int, high: int) -> int:
     """The greatest whole number in [low, high] whose cost is within the limit; low where none is."""
     while low < high:
         middle = (low + high + 1) // 2
@@ -191,31 +204,51 @@ class Race:
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that fits into the given seconds for n rows. A comparison of kernels and a fit are always part of it."""
+    """The work that fits into the given seconds, and bytes, for n rows. A race and a fit are always part of it."""
 
     seconds: float
     n: int
+    memory: float = np.inf
+
+    def in_memory(self, rows: int, enough: int) -> int:
+        """At most this many rows, and not more than have room for the matrices of an evaluation if these are enough."""
+        return rows if rows <= enough else int(min(rows, max(enough, np.sqrt(self.memory / BYTES_PER_PAIR))))
 
     def race(self, candidates: int, p: int, enough: int) -> Race:
         """The race of the given number of kernels with up to p parameters each; `enough` is that of `Problem`.
 
         >>> Plan(60.0, 5000).race(7, 10, 1000)
-        Race(rows=200, tied=8, free=8, half=500, more=1200, whole=True)
+        Race(rows=1000, tied=8, free=8, half=932, more=2500, whole=True)
         >>> Plan(0.1, 5000).race(7, 10, 1000)
         Race(rows=200, tied=1, free=0, half=0, more=0, whole=False)
         """
         n = self.n
-        rows = n if n <= 1.25 * FIRST_ROWS else FIRST_ROWS
+        few = n <= 1.25 * FIRST_ROWS
+        first = largest(
+            lambda r: candidates * TIED_STEPS * evaluation(r), RACE_SHARE * self.seconds, FIRST_ROWS, MOST_FIRST
+        )
+        rows = n if few else min(first, n)
         tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * evaluation(rows)))))
         free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * evaluation(rows, p))))
         wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, SECOND_ROWS))
-        more = _most(lambda r: FINALISTS * LAST_STEPS * evaluation(r, p), SECOND_SHARE * self.seconds, 0, wanted)
+        room = self.in_memory(max(wanted, min(n // 2, MOST_SECOND)), wanted)
+        more = largest(lambda r: FINALISTS * LAST_STEPS * evaluation(r, p), SECOND_SHARE * self.seconds, 0, room)
         steps = RELEVANCE_STEPS + candidates * TIED_STEPS + FINALISTS * LAST_STEPS
-        most = min(n // 2, RELEVANCE_ROWS)
-        half = _most(lambda r: steps * evaluation(r, p), RELEVANCE_SHARE * self.seconds, 0, most)
-        half = half if half >= min(most, FIRST_ROWS) else 0
-        whole = half == most and tied == TIED_STEPS and free == FREE_STEPS and (more == wanted or wanted <= 1.25 * rows)
+        both, most = min(n // 2, RELEVANCE_ROWS), min(n // 2, MOST_RELEVANCE)
+        half = largest(lambda r: steps * evaluation(r, p), RELEVANCE_SHARE * self.seconds, 0, most)
+        half = half if half >= min(both, FIRST_ROWS) else 0
+        whole = half >= both and tied == TIED_STEPS and free == FREE_STEPS and (more >= wanted or wanted <= 1.25 * rows)
         return Race(rows, tied, free if free > 1 else 0, half, more if more > 1.25 * rows else 0, whole)
+
+    def loss_rows(self, fewest: int) -> int:
+        """The number of rows on which losses are compared.
+
+        >>> Plan(60.0, 100_000).loss_rows(0), Plan(1.0, 100_000).loss_rows(0), Plan(60.0, 600).loss_rows(0)
+        (2000, 500, 600)
+        """
+        rows = largest(lambda r: FREE_STEPS * evaluation(r), LOSS_SHARE * self.seconds, LOSS_ROWS, MOST_LOSS_ROWS)
+        rows = max(self.in_memory(rows, LOSS_ROWS), fewest)
+        return self.n if self.n <= 1.25 * rows else rows
 
     def affords_loss(self, rows: int, evaluations: float) -> bool:
         """Whether a loss may be tried on these rows that costs this many evaluations."""
@@ -234,11 +267,26 @@ class Plan:
         """Whether a support vector machine may be fitted whose problems have this many kernel values."""
         return machine(pairs) <= FIT_SHARE * self.seconds
 
+    def affords_rows_of_machine(self) -> bool:
+        """Whether a support vector machine may be fitted to all rows, of two classes that overlap or of numbers."""
+        return machine_of_rows(self.n) <= FIT_SHARE * self.seconds
+
+    def machines(self, fewest: int) -> tuple[int, ...]:
+        """Numbers of rows of support vector machines, each larger than the one before; the last one is kept.
+
+        >>> Plan(20.0, 100_000).machines(500)
+        (3159, 8943)
+        """
+        limit, few = FIT_SHARE * self.seconds, min(fewest, self.n)
+        last = largest(machine_of_rows, limit, few, self.n)
+        first = largest(machine_of_rows, machine_of_rows(last) / STAGE_FACTOR, few, self.n)
+        return (last,) if machine_of_rows(last) < SHORT_STAGE else tuple(dict.fromkeys((first, last)))
+
     def stages(self, steps: float, fewest: int = 0) -> tuple[tuple[int, int], ...]:
         """Rows and centres of the fits of many rows, each larger than the one before; the last fit is kept.
 
         >>> Plan(60.0, 100_000).stages(1.0)
-        ((1000, 250), (19888, 250), (100000, 351), (100000, 1319))
+        ((1000, 250), (31388, 250), (100000, 474), (100000, 1649))
         """
         first = min(self.n, max(PILOT_ROWS, fewest)), PILOT_CENTRES
         stages = [self._within(FIT_SHARE * self.seconds, steps, first)]
@@ -250,8 +298,8 @@ class Plan:
         return tuple(dict.fromkeys(reversed(stages)))
 
     def _within(self, seconds: float, steps: float, first: tuple[int, int]) -> tuple[int, int]:
-        rows = _most(lambda r: on_centres(r, PILOT_CENTRES, steps), seconds, first[0], self.n)
+        rows = largest(lambda r: on_centres(r, PILOT_CENTRES, steps), seconds, first[0], self.n)
         if rows < self.n:
             return rows, PILOT_CENTRES
         most = max(PILOT_CENTRES, min(MOST_CENTRES, rows // 4))
-        return rows, _most(lambda m: on_centres(rows, m, steps), seconds, PILOT_CENTRES, most)
+        return rows, largest(lambda m: on_centres(rows, m, steps), seconds, PILOT_CENTRES, most)

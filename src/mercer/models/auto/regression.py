@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mercer.models.auto.search import Search
 
 LOSSES = ("auto", "squared", "log", "poisson", "robust")
-# The most rows for which a support vector machine is considered.
-MACHINE_ROWS = 20_000
 # Positive targets with a greater skewness may be better on a logarithmic scale.
 LARGE_SKEW = 1.0
 # Counts have at most this many different values.
@@ -41,7 +39,7 @@ COUNT_VALUES = 100
 # harm if the error is above this share of the variance.
 WIDE_RESIDUAL, MANY_WIDE, HARMFUL_SHARE = 5.0, 0.01, 0.1
 # Penalties to try for Poisson's loss, in units of the one that least squares suggests; and evaluations per fit.
-POISSON_PENALTIES, POISSON_COST = (1.0, 4.0, 0.25), 4.0
+POISSON_PENALTIES, POISSON_COST = (1.0, 4.0, 0.25), 1.0
 # The fewest rows for a comparison of kernels.
 FEWEST_ROWS = 5
 # The measure by which losses are compared.
@@ -265,7 +263,8 @@ class Regression(Task):
             notes += reasons
             yield best
         if requested == "robust" or (requested == "auto" and best.name == "squared" and not count):
-            best, reasons = self.outliers(best, sample, search, len(self.y) <= MACHINE_ROWS and allowed(FREE_STEPS))
+            quick = search.plan.affords_rows_of_machine() and allowed(FREE_STEPS)
+            best, reasons = self.outliers(best, sample, search, quick)
             notes += reasons
             yield best
         if skipped and requested == "auto":

@@ -59,6 +59,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
     kernel_, function_, status_ : those of `model_` (on the scale of log y for loss "log").
     stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
+    last_fit_ : the number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
     loss_ : the chosen loss.
     response_ : from values of `model_` to predictions in the units of the target, and their intervals.
     loo_error_ : the leave-one-out mean squared error on the scale of y (on a sample, if there are many rows), times
@@ -89,7 +90,8 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     """
 
     _added: ClassVar[dict[str, Any]] = {
-        "stopped_by_": None, "columns_": Columns(), "loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None,
+        "stopped_by_": None, "columns_": Columns(), "last_fit_": None, "loo_optimism_": 1.0, "_least": -np.inf,
+        "_exposure": None,
     }  # fmt: skip
 
     _: KW_ONLY

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer import memory
 from mercer.data.frames import column_names
 from mercer.data.points import take
 from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import candidates, widened
 from mercer.models.auto.columns import Columns
 from mercer.models.auto.entry import Entry, Problem
-from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
+from mercer.models.auto.plan import PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import race
 from mercer.models.auto.record import Record
+from mercer.models.auto.stages import LastFit, Limit, in_stages
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, default_kernel, resolve_kernel
 from mercer.tuning.ranges import ranges
@@ -46,7 +48,7 @@ class Search:
     record, plan : the decisions so far, and the cost model that they follow.
     kernels, problem : the kernels of the race and its problem, once they are known.
     loss : the best loss so far, with the best kernel; None before the race.
-    fitted : the last fit, or None.
+    fitted, last : the last fit, and the rows that it used; or None.
     """
 
     def __init__(
@@ -54,13 +56,14 @@ class Search:
     ) -> None:
         self.task, self.clock, self.kernel = task, clock, kernel
         self.columns = columns or Columns()
-        self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
+        self.record, self.plan = Record(), Plan(clock.seconds, len(task.y), memory.budget(task.settings.get("budget")))
         self.rng = generator(random_state)
         self.plain = self.columns.searchable(task.points)
         self.kernels: dict[str, Kernel] = {}
         self.problem: Problem | None = None
         self.loss: LossChoice | None = None
         self.fitted: Fit | None = None
+        self.last: LastFit | None = None
 
     def run(self) -> Fit:
         """The last fit. Where an interrupt ends this, `in_haste` has a fit at once."""
@@ -110,8 +113,8 @@ class Search:
 
     def sample(self) -> Index:
         """Rows to compare losses on."""
-        n, most = len(self.task.y), max(LOSS_ROWS, self.task.fewest)
-        return np.arange(n) if n <= 1.25 * most else np.sort(self.order()[:most])
+        n, rows = len(self.task.y), self.plan.loss_rows(self.task.fewest)
+        return np.arange(n) if rows >= n else np.sort(self.order()[:rows])
 
     # -- the last fit ---------------------------------------------------------------------------------------------
 
@@ -125,28 +128,37 @@ class Search:
         order = order[:n]
         self.clock.report(f"last fit, of {n:,} rows")
         known = loss.estimator().get_params()
-        all_rows = None if n == total else np.sort(order)
-        stages: tuple[tuple[int, int], ...] = ()
-        if "n_centers" in known and n > 2 * PILOT_CENTRES:
-            exact = self.plan.affords_exact(loss.cost.evaluations)
-            stages = replace(self.plan, n=n).stages(loss.cost.steps, self.task.fewest)
-            stages = stages if not exact else stages[:1] if self.clock.late() else ()
-        if not stages:
-            limit = {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {}
-            self.fitted, converged = self.fit(loss, all_rows, limit)
-            if not converged:  # because of `max_time`, or of numbers: the clock knows
-                self.clock.late()
-        for i, (rows, centres) in enumerate(stages):
-            if i and self.clock.late():
-                break
-            self.fitted, _ = self.fit(loss, all_rows if rows == n else np.sort(order[:rows]), {"n_centers": centres})
-        assert self.fitted is not None
-        fit = loss.finished(replace(self.fitted, held_out=held_out, staged=bool(stages)), self)
+        plan = replace(self.plan, n=n)
+        sizes: tuple[tuple[int, int | None], ...] = ((n, None),)
+        if "n_centers" not in known:
+            sizes = tuple((rows, None) for rows in plan.machines(max(2 * PILOT_CENTRES, self.task.fewest)))
+        elif n > 2 * PILOT_CENTRES and not plan.affords_exact(loss.cost.evaluations):
+            sizes = plan.stages(loss.cost.steps, self.task.fewest)
+        elif n > 2 * PILOT_CENTRES and self.clock.late():
+            sizes = plan.stages(loss.cost.steps, self.task.fewest)[:1]
+
+        def stage(size: tuple[int, int | None]) -> tuple[Fit, bool]:
+            rows, centres = size
+            limits: dict[str, Any] = {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {}
+            limits |= {} if centres is None else {"n_centers": centres}
+            index = None if rows == total else np.sort(order[:rows])
+            fit, converged = self.fit(loss, index, limits)
+            self.fitted = fit if converged or self.fitted is None else self.fitted  # an interrupt finds it here
+            return fit, converged
+
+        done, (fit, converged) = in_stages(self.clock, sizes, stage, lambda fitted: fitted[1])
+        if not converged:  # because of `max_time`, or of numbers: the clock knows
+            self.clock.late()
+        staged = sizes[-1][1] is not None
+        fit = loss.finished(replace(fit, held_out=held_out, staged=staged), self)
         rows = total if fit.rows is None else len(fit.rows)
-        why = f"fitted to all {rows:,} rows" if rows == total else f"fitted to {rows:,} of {total:,} rows"
+        centres = done[1] if fit.model is not None and "n_centers" in fit.model.get_params() else None
+        limit: Limit = "clock" if done != sizes[-1] else "time" if rows < n or centres is not None else ""
+        self.last = LastFit(rows + len(held_out), total, centres, limit, self.plan.seconds)
+        why = f"fitted to {self.last}"
         if len(held_out):
-            why += f", its probabilities to {len(held_out):,} others"
-        self.record.add("Solver", type(fit.model).__name__, f"{why}: {fit.model.status_}", began=began)
+            why += f"; {len(held_out):,} of them only for its probabilities"
+        self.record.add("Solver", type(fit.model).__name__, f"{why}. {fit.model.status_}", began=began)
         return fit
 
     def fit(self, loss: LossChoice, rows: Index | None, limits: dict[str, Any]) -> tuple[Fit, bool]:
@@ -176,5 +188,7 @@ class Search:
             fit, _ = self.fit(self.loss, rows, {})
             fit.model.status_ = f"interrupted: fitted to {len(rows)} of {len(self.task.y)} rows; {fit.model.status_}"
         fit = fit.loss.finished(fit, self)
+        used = len(self.task.y) if fit.rows is None else len(fit.rows)
+        self.last = LastFit(used, len(self.task.y), limit="interrupt", time=self.plan.seconds)
         self.record.add("Solver", type(fit.model).__name__, fit.model.status_)
         return fit

@@ -1,0 +1,1 @@
+"""How each model of the menu chooses its parameters, within a time that is planned before it begins."""

@@ -1,0 +1,168 @@
+"""Models with a penalty: kernel ridge, least squares on classes, kernel logistic and Poisson regression.
+
+The penalty is chosen on a sample, by leave-one-out in closed form. It is the variance of the noise in units of the
+kernel, which does not depend on the number of rows, so that the fit to all rows takes it over: exactly if the time
+allows that, else on centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mercer as mc
+from mercer.data.points import take
+from mercer.errors import InvalidInput
+from mercer.models.auto.plan import PILOT_CENTRES, evaluation
+from mercer.models.auto.stages import in_stages
+from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
+
+LEAST_TIME = 5.0
+"""Seconds that every fit has, however short the time is."""
+
+
+class Effort(NamedTuple):
+    """The costs of a model, in evaluations of `auto.plan` on the same rows.
+
+    Attributes
+    ----------
+    search, exact : those of the whole search for the penalty, and of an exact fit.
+    steps : the Newton steps of a fit on centres.
+    """
+
+    search: float
+    exact: float
+    steps: float
+
+
+def ridge(request: Request, X: Any, y: Any) -> Any:
+    """Kernel ridge: the path of all penalties in one decomposition."""
+
+    def make(alpha: Any, **solver: Any) -> Any:
+        return mc.KernelRidge(request.kernel, alpha=alpha, fit_intercept=True, random_state=request.seed, **solver)
+
+    def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
+        request.progress(f"kernel ridge: choosing alpha by leave-one-out on {len(y):,} rows")
+        model = make("loo").fit(X, y, **weighted)
+        return model, float(model.alpha_)
+
+    return _chosen(request, X, y, choose, make, Effort(2.0, 0.1, 1.0), "with the smallest leave-one-out error")
+
+
+def least_squares(request: Request, X: Any, y: Any) -> Any:
+    """Least squares on classes."""
+
+    def make(alpha: float, **solver: Any) -> Any:
+        return mc.LeastSquaresClassifier(
+            request.kernel, alpha=alpha, random_state=request.seed, **solver, **request.by_class()
+        )
+
+    choose = _candidates(request, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+    return _chosen(request, X, y, choose, make, Effort(6 * 0.5, 0.1, 1.0))
+
+
+def logistic(request: Request, X: Any, y: Any) -> Any:
+    """Kernel logistic regression."""
+
+    def make(alpha: float, **solver: Any) -> Any:
+        return mc.KernelLogisticRegression(
+            request.kernel, alpha=alpha, random_state=request.seed, max_time=_left(request), **_centred(solver),
+            **request.by_class(),
+        )  # fmt: skip
+
+    k = len(np.unique(y))
+    newton = 1.0 if k == 2 else float(k) ** 2
+    choose = _candidates(request, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+    return _chosen(request, X, y, choose, make, Effort(6 * newton, newton, 2.0 * newton))
+
+
+def poisson(request: Request, X: Any, y: Any) -> Any:
+    """Kernel Poisson regression."""
+    if (y < 0).any():
+        raise InvalidInput(
+            "Targets must be counts ≥ 0 for the model 'poisson'",
+            got=f"{y.min():g}",
+            advice="Choose the model 'ridge'.",
+            option="Use --model ridge.",
+        )
+
+    def make(alpha: float, **solver: Any) -> Any:
+        return mc.KernelGLM(
+            request.kernel, family="poisson", alpha=alpha, random_state=request.seed, max_time=_left(request),
+            **_centred(solver),
+        )  # fmt: skip
+
+    choose = _candidates(request, make, "leave-one-out explained deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0))
+    return _chosen(request, X, y, choose, make, Effort(6.0, 1.0, 2.0))
+
+
+def _left(request: Request) -> float:
+    """The time limit of one fit: at least some seconds, because a fit that does not converge is of no use."""
+    return max(request.clock.left, LEAST_TIME)
+
+
+def _centred(solver: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a model that needs no solver by name for its centres."""
+    return {name: value for name, value in solver.items() if name == "n_centers"}
+
+
+Choose = Callable[[Any, Any, dict[str, Any]], tuple[Any, float]]
+
+
+def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Choose:
+    """The choice among some penalties, each with a model of its own."""
+
+    def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
+        def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
+            def fitted() -> tuple[Any, float]:
+                model = make(alpha).fit(X, y, **weighted)
+                value = -float(model.loo_log_loss_) if hasattr(model, "loo_log_loss_") else float(model.loo_score_)
+                return (model, alpha), value
+
+            return f"alpha = {alpha:g}", fitted
+
+        found: tuple[Any, float] = request.best(map(candidate, alphas), score)
+        return found
+
+    return choose
+
+
+def _chosen(
+    request: Request, X: Any, y: Any, choose: Choose, make: Callable[..., Any], effort: Effort, by: str = ""
+) -> Any:
+    """The model with the penalty chosen on a sample, fitted to all rows."""
+    n = len(y)
+    rows = request.sizes(y, lambda r: effort.search * evaluation(r), SEARCH_SHARE)[-1]
+    index = request.sample(y, rows)
+    model, alpha = choose(X if rows == n else take(X, index), y[index], request.weighted(index))
+    on = f", chosen on {rows:,} of {n:,} rows" if rows < n else ""
+    if by:
+        request.choices.append(f"alpha = {alpha:.3g}, {by}{on}")
+    elif on:
+        request.choices[-1] += on
+    if rows == n and request.centers is None:
+        request.used(y, n, n)
+        return model
+    request.progress(f"fitting {n:,} rows with alpha = {alpha:g}")
+
+    def fitted(size: tuple[int, int | None]) -> Any:
+        number, centres = size
+        part = request.sample(y, number)
+        solver = {} if centres is None else {"solver": "nystrom", "n_centers": centres}
+        return make(alpha, **solver).fit(X if number == n else take(X, part), y[part], **request.weighted(part))
+
+    sizes: tuple[tuple[int, int | None], ...]
+    if request.centers is not None:
+        sizes = ((n, min(request.centers, n)),)
+    elif effort.exact * evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
+        sizes = ((n, None),)
+    else:
+        sizes = request.plan.stages(effort.steps, request.fewest(y))
+    (number, centres), model = in_stages(request.clock, sizes, fitted)
+    request.used(y, number, sizes[-1][0], centres, "" if request.centers is not None else "time")
+    if request.last is not None and (number, centres) != sizes[-1]:
+        request.last = replace(request.last, limit="clock")
+    return model

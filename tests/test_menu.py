@@ -1,0 +1,103 @@
+"""The time of the models of the menu: their sizes are planned for it, and the clock only stops what takes longer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mercer.models import menu
+from mercer.models.auto.plan import Clock
+from mercer.models.auto.stages import LastFit, in_stages
+from mercer.models.offers import request as requests
+
+NAMES = [(task, name) for task in ("regression", "classification") for name in menu.MENU[task] if name != "auto"]
+
+
+@pytest.fixture
+def standing(monkeypatch):
+    """A clock that stands still, so that only the plan decides."""
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: 0.0))
+    monkeypatch.setattr(requests, "FEWEST_ROWS", 50)
+
+
+def data(task, name, n=600):
+    own = np.random.default_rng(0)
+    X = own.uniform(-2, 2, size=(n, 2))
+    mean = np.sin(2 * X[:, 0]) + X[:, 1]
+    if task == "classification":
+        return X, np.where(mean + 0.3 * own.normal(size=n) > 0, "yes", "no")
+    return X, own.poisson(np.exp(mean)) if name == "poisson" else mean + 0.1 * own.normal(size=n)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("task", "name"), NAMES)
+def test_the_plan_decides_how_many_rows_are_used(standing, task, name):
+    X, y = data(task, name)
+    short, again = (menu.fit(name, X, y, task=task, time=2e-5) for _ in range(2))
+    assert short.in_time
+    assert short.last == again.last
+    assert (short.model.predict(X) == again.model.predict(X)).all()
+    assert short.last.rows < 600 or short.last.centres is not None or "of 600 rows" in " ".join(short.choices)
+    assert len(set(short.model.predict(X))) > 1
+    if short.last.rows < 600:
+        assert f"{short.last.rows} of 600 rows: more would take longer than 2e-05 s" == str(short.last)
+
+
+@pytest.mark.parametrize(("task", "name"), [each for each in NAMES if each[1] != "local"])
+def test_enough_time_uses_all_rows(standing, task, name):
+    X, y = data(task, name, 250)
+    whole = menu.fit(name, X, y, task=task, time=1e4)
+    assert str(whole.last) == "all 250 rows"
+    assert whole.model.score(X, y) > (0.2 if name == "poisson" else 0.6)
+
+
+@pytest.mark.parametrize("name", ["ridge", "gp", "svm", "poisson", "nw", "neighbors", "linear"])
+def test_the_clock_ends_the_search_and_says_so(monkeypatch, name):
+    looks = itertools.count()
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: 100.0 * next(looks)))
+    X, y = data("regression", name, 300)
+    fitted = menu.fit(name, X, y, time=30.0)
+    assert fitted.model.predict(X).shape == (300,)
+    if name == "poisson":  # the only one of these with candidates
+        assert not fitted.in_time
+        assert fitted.choices[-1] == "the time was over before all candidates were tried"
+
+
+def test_a_stage_that_the_clock_stops_is_given_up(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
+    clock, seen = Clock(10.0), []
+
+    def run(size):
+        seen.append(size)
+        now[0] += size
+        return size, now[0] < 10.0
+
+    assert in_stages(clock, [1, 2, 4, 8, 16], run, lambda result: result[1]) == (4, (4, True))
+    assert seen == [1, 2, 4, 8]
+    assert clock.stop == "time"
+
+
+def test_the_first_stage_is_always_carried_out(monkeypatch):
+    looks = itertools.count()
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: 100.0 * next(looks)))
+    clock = Clock(1.0)
+    assert in_stages(clock, [1, 2], lambda size: size) == (1, 1)
+    assert clock.stop == "time"
+
+
+@pytest.mark.parametrize("time", [0, -1.0, np.nan, "long"])
+def test_a_time_that_is_no_time_is_refused(time):
+    with pytest.raises(ValueError, match="`time` must be"):
+        menu.fit("ridge", np.ones((5, 1)), np.arange(5.0), time=time)
+
+
+def test_a_refit_uses_the_same_share_of_the_rows(standing):
+    X, y = data("regression", "svm")
+    fitted = menu.fit("svm", X[:400], y[:400], time=2e-5)
+    again = menu.refit(fitted, X, y)
+    assert fitted.last.rows == 50
+    assert again.last == LastFit(75, 600, None, "time", 2e-5)
+    assert again.model.C == fitted.model.C
