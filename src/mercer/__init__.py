@@ -78,6 +78,7 @@ _HOME = {
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
     "mercer.models.least_squares.bayesian": "BayesianLinearRegression",
     "mercer.models.calibration": "calibration",
+    "mercer.models.planning": "Plan plan",
     "mercer.models.least_squares.gaussian_process": "GaussianProcessRegressor",
     "mercer.models.least_squares.kernel_ridge": "KernelRidge",
     "mercer.models.least_squares.rbf_interpolator": "RBFInterpolator",

@@ -205,6 +205,9 @@ def fit(
         int | None,
         typer.Option("--centers", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", metavar=FLAG, help="Print the solver, the time and the memory, and do not fit.")
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -218,7 +221,7 @@ def fit(
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
         test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
-        centers=centers, refit=refit, seed=seed, force=force, reading=reading,
+        centers=centers, refit=refit, seed=seed, force=force, reading=reading, plan=plan,
     )  # fmt: skip
 
 

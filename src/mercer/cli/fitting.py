@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,12 @@ def fit(
     seed: int,
     force: bool,
     reading: dict[str, Any],
+    plan: bool = False,
 ) -> Any:
-    """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows."""
+    """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows.
+
+    With `plan`, print the solver, the time and the memory of the fit instead.
+    """
     began = time.monotonic()
     if not 0 < budget < float("inf"):
         raise InvalidInput(
@@ -67,7 +72,7 @@ def fit(
     require_one_split(test_size, folds, repeat, roles, refit)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
-    require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
+    require_outputs({} if plan else {"--out": model_path, "--report": report}, inputs=(data,), force=force)
     with voice.progress(f"reading {data}"):
         table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
@@ -80,6 +85,9 @@ def fit(
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
+    if plan:
+        _say_plan(voice, menu.plan(model, X, kernel=expression, roles=problem.roles, centers=centers))
+        return test
     several = cross_validation_folds(problem, folds, repeat, seed)
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
@@ -155,6 +163,12 @@ def fit(
     if unsaved is not None:
         raise unsaved
     return test
+
+
+def _say_plan(voice: Voice, plan: mc.Plan) -> None:
+    """Print a plan, or its figures as JSON."""
+    voice.say(str(plan))
+    voice.document(asdict(plan))
 
 
 def require_one_split(

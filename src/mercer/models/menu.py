@@ -177,6 +177,29 @@ def fit(
     return Fitted(model, tuple(request.choices), columns, request.in_time)
 
 
+def plan(
+    name: str, X: Any, *, kernel: Any = None, roles: Mapping[str, str] | None = None, centers: int | None = None
+) -> Any:
+    """The plan of `fit` with these arguments, a `Plan`, for the model "ridge" of regression; nothing is fitted.
+
+    >>> import numpy as np
+    >>> from mercer.models import menu
+    >>> menu.plan("ridge", np.random.default_rng(0).normal(size=(80, 1))).solver
+    'eigen'
+    """
+    if name != "ridge":
+        raise InvalidInput(
+            "A plan exists for the regression model 'ridge'",
+            got=repr(name),
+            advice="Choose 'ridge'; the other models keep to their time limit.",
+            option="Add --model ridge; the other models keep to --time.",
+        )
+    made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    request = _Request("regression", made_kernel, kernel is not None, 0.0, centers, 0, lambda text, share=None: None)
+    return mc.plan(_kernel_ridge(request, n), X)
+
+
 def _relative(sample_weight: Any, n: int) -> Any:
     """Weights with mean one; None without weights."""
     w = weights(sample_weight, n)
@@ -290,11 +313,14 @@ def _centers(request: _Request, n: int) -> int | None:
     return CENTRES
 
 
+def _kernel_ridge(request: _Request, n: int) -> Any:
+    solver = _solver(_centers(request, n))
+    return mc.KernelRidge(request.kernel, alpha="loo", fit_intercept=True, random_state=request.seed, **solver)
+
+
 def _ridge(request: _Request, X: Any, y: Any) -> Any:
     request.progress("kernel ridge: choosing alpha by leave-one-out")
-    model = mc.KernelRidge(
-        request.kernel, alpha="loo", fit_intercept=True, random_state=request.seed, **_solver(_centers(request, len(y)))
-    ).fit(X, y, **request.weighted())
+    model = _kernel_ridge(request, len(y)).fit(X, y, **request.weighted())
     request.choices.append(f"alpha = {model.alpha_:.3g}, with the smallest leave-one-out error")
     return model
 
