@@ -69,7 +69,7 @@ def fitted(p, solution):
 def iterative(monkeypatch):
     """Make small problems take the path of large ones: sampled preconditioner, streamed rows."""
     monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
-    monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol: min(n, 4 * m))
+    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: min(n, 4 * m))
 
 
 @pytest.mark.parametrize(("kernel", "data"), CASES, ids=lambda v: repr(v) if isinstance(v, mc.Kernel) else "")
@@ -375,7 +375,7 @@ def test_more_rows_seen_mean_fewer_steps(monkeypatch):
     p = LeastSquares(mc.gram.of(mc.Gaussian(1.0), data), np.sin(data[:, :1]), np.array([30.0]))
     steps = []
     for s in (3, 10, 60):
-        monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol, s=s: min(n, s * m))
+        monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol, s=s: min(n, s * m))
         steps.append(nystrom.solve(p, n_centers=50, tol=1e-8).stats["iterations"])
     assert steps[0] > steps[1] > steps[2]
     assert steps[1] <= 14
@@ -390,7 +390,7 @@ def test_the_default_number_of_centres():
 def test_where_the_rows_drawn_tell_too_little_all_of_them_do(monkeypatch):
     """A preconditioner of ten rows is none; the fit must not end where it began, at the mean."""
     monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0)
-    monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol: 10)
+    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: 10)
     monkeypatch.setattr(nystrom, "PATIENCE", (6, 6))
     x = np.linspace(0.0, 30.0, 1500)[:, None]
     model = mc.KernelRidge(mc.Gaussian(0.5), alpha=1e-7, fit_intercept=True, solver="nystrom", n_centers=150)

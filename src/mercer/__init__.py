@@ -79,6 +79,7 @@ _HOME = {
     "mercer.models.least_squares.bayesian": "BayesianLinearRegression",
     "mercer.models.calibrated": "CalibratedClassifier",
     "mercer.models.calibration": "calibration",
+    "mercer.models.planning": "Plan plan",
     "mercer.models.least_squares.gaussian_process": "GaussianProcessRegressor",
     "mercer.models.least_squares.kernel_ridge": "KernelRidge",
     "mercer.models.least_squares.rbf_interpolator": "RBFInterpolator",

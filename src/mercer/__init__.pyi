@@ -153,6 +153,8 @@ from mercer.models.local.neighbors import KernelNeighborsClassifier as KernelNei
 from mercer.models.local.neighbors import KernelNeighborsRegressor as KernelNeighborsRegressor
 from mercer.models.perceptron.perceptron import KernelPerceptron as KernelPerceptron
 from mercer.models.perceptron.perceptron import Perceptron as Perceptron
+from mercer.models.planning import Plan as Plan
+from mercer.models.planning import plan as plan
 from mercer.models.progress import SolverProgress as SolverProgress
 from mercer.models.svm.nu_svc import NuSVC as NuSVC
 from mercer.models.svm.one_class import OneClassSVM as OneClassSVM

@@ -221,6 +221,9 @@ def fit(
     balance: Annotated[
         bool, typer.Option("--balance", metavar=FLAG, help="Every class counts the same, however rare it is.")
     ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", metavar=FLAG, help="Print the solver, the time and the memory, and do not fit.")
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -235,7 +238,7 @@ def fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
         test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
         centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed, force=force,
-        reading=reading,
+        reading=reading, plan=plan,
     )  # fmt: skip
 
 

@@ -74,8 +74,12 @@ def fit(
     seed: int,
     force: bool,
     reading: dict[str, Any],
+    plan: bool = False,
 ) -> Any:
-    """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows."""
+    """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows.
+
+    With `plan`, print the solver, the time and the memory of the fit instead.
+    """
     began = time.monotonic()
     if not 0 < budget < float("inf"):
         raise InvalidInput(
@@ -85,7 +89,7 @@ def fit(
     decision = decision_from(threshold, positive, balance)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
-    require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
+    require_outputs({} if plan else {"--out": model_path, "--report": report}, inputs=(data,), force=force)
     with voice.progress(f"reading {data}"):
         table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
@@ -99,6 +103,10 @@ def fit(
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
     apart = problem.groups is not None or problem.times is not None
+    if plan:
+        last_fit = menu.plan(model, X, y, kernel=expression, roles=problem.roles, centers=centers, time=budget)
+        _say_plan(voice, last_fit)
+        return test
     several = cross_validation_folds(problem, folds, repeat, seed)
     refit = refit and len(test) > 0
     fits, available = len(several) + 1 + refit, time_to_fit(budget, report is not None)
@@ -188,6 +196,12 @@ def fit(
     if unsaved is not None:
         raise unsaved
     return test
+
+
+def _say_plan(voice: Voice, plan: mc.Plan) -> None:
+    """Print a plan, or its figures as JSON."""
+    voice.say(str(plan))
+    voice.document(asdict(plan))
 
 
 def require_one_split(

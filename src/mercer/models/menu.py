@@ -36,6 +36,11 @@ from mercer.models.offers.request import Request
 from mercer.models.provenance import Task
 from mercer.validation import check_number, generator
 
+EXACT = 5000
+"""Up to this number of rows, a function that is tuned by folds is a sum over all of them."""
+CENTRES = 1500
+"""The number of centres for more rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -174,6 +179,34 @@ def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, dec
     )  # fmt: skip
     request.choices += filter(None, [decision_in_words(calibrated)])
     return calibrated
+
+
+def plan(
+    name: str, X: Any, y: Any, *, kernel: Any = None, roles: Mapping[str, str] | None = None,
+    centers: int | None = None, time: float = 60.0,
+) -> Any:  # fmt: skip
+    """The plan of the last fit of `fit` with these arguments, for the model "ridge" of regression; nothing is fitted.
+
+    >>> import numpy as np
+    >>> from mercer.models import menu
+    >>> X = np.random.default_rng(0).normal(size=(80, 1))
+    >>> menu.plan("ridge", X, X[:, 0]).solver
+    'eigen'
+    """
+    if name != "ridge":
+        raise InvalidInput(
+            "A plan exists for the regression model 'ridge'",
+            got=repr(name),
+            advice="Choose 'ridge'; the other models keep to their time limit.",
+            option="Add --model ridge; the other models keep to --time.",
+        )
+    made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
+    request = Request(
+        "regression", made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
+        lambda text, share=None: None,
+    )  # fmt: skip
+    rows, model = penalised.last_ridge(request, y)
+    return mc.plan(model, X if rows == len(y) else take(X, request.sample(y, rows)))
 
 
 def _relative(sample_weight: Any, n: int) -> Any:

@@ -105,7 +105,7 @@ def solve(
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]
-        rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else _sample_size(n, m, tol)
+        rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else sample_size(n, m, tol)
         system = _System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
@@ -156,7 +156,7 @@ def _least_share(problem: LeastSquares) -> float:
     return min((rounding / max(float(problem.alpha.min()), rounding)) ** 2, ENOUGH)
 
 
-def _sample_size(n: int, m: int, tol: float) -> int:
+def sample_size(n: int, m: int, tol: float) -> int:
     """Rows for the preconditioner, s per centre: s m³ operations to build it against log(1/tol)/log(√s) passes."""
     s = np.arange(3, 65)
     cost = 1.0 * s * m**3 + np.log(1 / tol) / np.log(np.sqrt(s)) * costs.ENTRY_FLOPS * n * m

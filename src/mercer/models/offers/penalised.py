@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,18 +39,31 @@ class Effort(NamedTuple):
     steps: float
 
 
+RIDGE = Effort(2.0, 0.1, 1.0)
+
+
 def ridge(request: Request, X: Any, y: Any) -> Any:
     """Kernel ridge: the path of all penalties in one decomposition."""
-
-    def make(alpha: Any, **solver: Any) -> Any:
-        return mc.KernelRidge(request.kernel, alpha=alpha, fit_intercept=True, random_state=request.seed, **solver)
+    make = partial(_kernel_ridge, request)
 
     def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
         request.progress(f"kernel ridge: choosing alpha by leave-one-out on {len(y):,} rows")
         model = make("loo").fit(X, y, **weighted)
         return model, float(model.alpha_)
 
-    return _chosen(request, X, y, choose, make, Effort(2.0, 0.1, 1.0), "with the smallest leave-one-out error")
+    return _chosen(request, X, y, choose, make, RIDGE, "with the smallest leave-one-out error")
+
+
+def last_ridge(request: Request, y: Any) -> tuple[int, Any]:
+    """The planned number of rows of the last fit of `ridge`, and the model, not fitted, with a penalty of one."""
+    if _searched(request, y, RIDGE) == len(y) and request.centers is None:
+        return len(y), _kernel_ridge(request, "loo")
+    number, centres = _last_sizes(request, y, RIDGE)[-1]
+    return number, _kernel_ridge(request, 1.0, **_solver(centres))
+
+
+def _kernel_ridge(request: Request, alpha: Any, **solver: Any) -> Any:
+    return mc.KernelRidge(request.kernel, alpha=alpha, fit_intercept=True, random_state=request.seed, **solver)
 
 
 def least_squares(request: Request, X: Any, y: Any) -> Any:
@@ -135,7 +149,7 @@ def _chosen(
 ) -> Any:
     """The model with the penalty chosen on a sample, fitted to all rows."""
     n = len(y)
-    rows = request.sizes(y, lambda r: effort.search * evaluation(r), SEARCH_SHARE)[-1]
+    rows = _searched(request, y, effort)
     index = request.sample(y, rows)
     model, alpha = choose(X if rows == n else take(X, index), y[index], request.weighted(index))
     on = f", chosen on {rows:,} of {n:,} rows" if rows < n else ""
@@ -151,18 +165,32 @@ def _chosen(
     def fitted(size: tuple[int, int | None]) -> Any:
         number, centres = size
         part = request.sample(y, number)
-        solver = {} if centres is None else {"solver": "nystrom", "n_centers": centres}
-        return make(alpha, **solver).fit(X if number == n else take(X, part), y[part], **request.weighted(part))
+        return make(alpha, **_solver(centres)).fit(
+            X if number == n else take(X, part), y[part], **request.weighted(part)
+        )
 
-    sizes: tuple[tuple[int, int | None], ...]
-    if request.centers is not None:
-        sizes = ((n, min(request.centers, n)),)
-    elif effort.exact * evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
-        sizes = ((n, None),)
-    else:
-        sizes = request.plan.stages(effort.steps, request.fewest(y))
+    sizes = _last_sizes(request, y, effort)
     (number, centres), model = in_stages(request.clock, sizes, fitted)
     request.used(y, number, sizes[-1][0], centres, "" if request.centers is not None else "time")
     if request.last is not None and (number, centres) != sizes[-1]:
         request.last = replace(request.last, limit="clock")
     return model
+
+
+def _searched(request: Request, y: Any, effort: Effort) -> int:
+    """The number of rows on which the penalty is chosen."""
+    return request.sizes(y, lambda r: effort.search * evaluation(r), SEARCH_SHARE)[-1]
+
+
+def _last_sizes(request: Request, y: Any, effort: Effort) -> tuple[tuple[int, int | None], ...]:
+    """Numbers of rows and centres for the stages of the last fit: all rows exactly if there is time for that."""
+    n = len(y)
+    if request.centers is not None:
+        return ((n, min(request.centers, n)),)
+    if effort.exact * evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
+        return ((n, None),)
+    return request.plan.stages(effort.steps, request.fewest(y))
+
+
+def _solver(centres: int | None) -> dict[str, Any]:
+    return {} if centres is None else {"solver": "nystrom", "n_centers": centres}

@@ -1,0 +1,133 @@
+"""The plan of a fit, before it starts: which solver, why, how long, and how much memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import gram
+from mercer.data.points import Points, take
+from mercer.errors import InvalidInput
+from mercer.memory import budget as memory_budget
+from mercer.models.base import penalties, resolve_kernel, training_points
+from mercer.models.least_squares.kernel_ridge import DECOMPOSITION, KernelRidge
+from mercer.models.solver_parameters import check_solver_parameters, requested_solver
+from mercer.solvers import nystrom
+from mercer.solvers.choice import SOLVERS, Choice, Size, choose
+from mercer.solvers.prediction import SAMPLE, Spectrum, measure, predict
+from mercer.validation import check_whole_number
+from mercer.words import seconds, show_bytes
+
+SPECTRUM = 1000
+"""Points whose spectrum is computed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `fit` will do, and what it will cost.
+
+    Attributes
+    ----------
+    n : the number of rows.
+    solver : "cholesky", "eigen", "cg" or "nystrom".
+    why : why this one.
+    seconds : the predicted time of `fit`, without the compilation of a first call.
+    nbytes : the predicted memory, beside the data.
+    iterations : the predicted number of products with the kernel matrix; 0 for a direct solver.
+    rank : the number of pivoted columns of the preconditioner, if it has any.
+    centers : the number of Nyström centres, or 0.
+    """
+
+    n: int
+    solver: str
+    why: str
+    seconds: float
+    nbytes: int
+    iterations: int
+    rank: int
+    centers: int
+
+    def __str__(self) -> str:
+        how = f"{self.solver}"
+        if self.centers:
+            how += f" on {self.centers:,} centres"
+        if self.rank:
+            how += f" with {self.rank:,} pivoted columns as the preconditioner"
+        if self.iterations:
+            how += f", about {self.iterations:,} passes over the kernel matrix"
+        cost = f"about {seconds(self.seconds)} and {show_bytes(self.nbytes)} beside the data"
+        return f"{self.n:,} rows: {how} ({self.why}); {cost}"
+
+
+def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = None) -> Plan:
+    """The solver that `model.fit` will use, why, and its predicted time and memory. Nothing is fitted.
+
+    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up, within about a
+    factor of two on an idle machine.
+
+    Parameters
+    ----------
+    model : a `KernelRidge`.
+    X : the data, or a sample of them if `n` is given. Without X the sample has `d` independent standardised columns,
+        which is the hardest case for approximations of low rank.
+    n : the number of rows, by default that of X.
+    d : the number of columns, without X.
+
+    >>> import mercer as mc
+    >>> planned = mc.plan(mc.KernelRidge(mc.Gaussian(3.0), budget="2 GB"), n=1_000_000, d=5)
+    >>> planned.solver, planned.centers, 0 < planned.seconds < 3600
+    ('nystrom', 3952, True)
+    """
+    if not isinstance(model, KernelRidge):
+        raise InvalidInput(
+            "`model` must be a KernelRidge", got=type(model).__name__, advice="Pass a model such as mc.KernelRidge()."
+        )
+    check_solver_parameters(model, SOLVERS)
+    points, total = _sample(X, n, d)
+    kernel = resolve_kernel(model.kernel, points)
+    few = gram.of(kernel, kernel.prepare(points), budget=memory_budget())
+    by_rule = isinstance(model.alpha, str)
+    alpha = np.unique(penalties(1.0 if by_rule else model.alpha, 1 if np.ndim(model.alpha) == 0 else len(model.alpha)))
+    targets = max(len(alpha), np.size(model.alpha)) + bool(model.fit_intercept)
+    scale = float(few.diag().mean(dtype=np.float64))
+    size = Size(total, alpha, scale, few.dtype, few.entry_cost, few.bounded, targets)
+    limit = memory_budget(model.budget)
+    choice = choose(size, requested_solver(model, total), model.budget)
+    if by_rule and choice.solver != "nystrom":  # the whole path needs a decomposition
+        why = "the leave-one-out errors of every alpha follow from one decomposition"
+        choice = Choice("eigen" if DECOMPOSITION * total**2 <= limit else "nystrom", why)
+    centers = 0
+    if choice.solver == "nystrom":
+        given = not isinstance(model.centers, str)
+        wanted = nystrom.default_centers(total, limit) if model.n_centers is None else model.n_centers
+        centers = len(model.centers) if given else min(total, wanted)
+    tol = model.tol if model.tol is not None else 1e-3 if choice.solver == "nystrom" else choice.tol
+    spectrum = Spectrum.of(few.restrict(slice(0, SPECTRUM)))
+    speed = measure(few, targets)
+    predicted = predict(size, choice, speed, spectrum, tol=tol, centers=centers)
+    took, nbytes = predicted.seconds, predicted.nbytes
+    if by_rule and centers:  # the features of all rows, their spectrum, and the path
+        took += total * centers * (speed.fill[8] + 4 * centers * speed.add[8]) + centers**3 * speed.eigen
+        nbytes += 24 * total * centers
+    return Plan(total, choice.solver, choice.why, took, nbytes, predicted.iterations, choice.rank, centers)
+
+
+def _sample(X: Any, n: int | None, d: int | None) -> tuple[Points, int]:
+    """Some points, and the number of rows to plan for."""
+    if (X is None) == (d is None) or (X is None and n is None):
+        raise InvalidInput(
+            "A plan needs the data, or the numbers of rows and columns",
+            got=f"X={'None' if X is None else 'data'}, n={n}, d={d}",
+            advice="Call mc.plan(model, X), or mc.plan(model, n=100_000, d=20).",
+        )
+    if n is not None:
+        n = check_whole_number(n, "n", such_as=100_000)
+    if X is None:
+        d = check_whole_number(d, "d", such_as=20)
+        rng = np.random.default_rng(0)
+        return Points(rng.standard_normal((min(SAMPLE, int(n or 0)), d))), int(n or 0)
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    index = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+    return training_points(take(X, index)), n or rows

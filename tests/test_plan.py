@@ -1,0 +1,162 @@
+"""The plan of a fit: the same choice as `fit`, and a prediction that follows the work."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.models import menu, planning
+from mercer.solvers import prediction
+from mercer.solvers.choice import Choice, Size
+from mercer.solvers.prediction import Prediction, Spectrum, Speed, predict, steps
+
+SPEED = Speed(
+    product={4: 1.0, 8: 2.0}, fill={4: 1.0, 8: 2.0}, add={4: 0.5, 8: 1.0}, factor={4: 0.5, 8: 1.0}, eigen=5.0, fetch=0.1
+)
+FLAT = Spectrum(np.zeros(10))
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    """Fixed speeds instead of measured ones, but in one test."""
+    monkeypatch.setattr(planning, "measure", lambda gram, targets: SPEED)
+
+
+def data(n, d=3):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    return X, np.sin(X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": 0.1},
+        {"alpha": 0.1, "n_centers": 30},
+        {"alpha": 0.1, "budget": "200 kB"},
+        {"alpha": 1e-3, "budget": "30 kB"},
+        {"alpha": "loo"},
+        {"alpha": "loo", "budget": "400 kB"},
+        {"alpha": 0.0},
+        {"alpha": 0.1, "solver": "eigen"},
+        {"alpha": 0.1, "solver": "cg", "fit_intercept": True},
+    ],
+    ids=str,
+)
+def test_the_plan_is_what_fit_does(options):
+    X, y = data(300)
+    model = mc.KernelRidge(mc.Gaussian(1.0), **options)
+    plan = mc.plan(model, X)
+    model.fit(X, y)
+    assert (plan.n, plan.solver) == (300, model.solver_)
+    assert plan.centers == (len(model.function_) if model.solver_ == "nystrom" else 0)
+    assert plan.seconds > 0
+    assert plan.nbytes > 0
+    if plan.rank:
+        assert f"preconditioned by {plan.rank} randomly pivoted columns" in model.status_
+    if not isinstance(model.alpha, str):
+        assert plan.why in model.status_
+
+
+def test_sizes_without_data():
+    model = mc.KernelRidge(mc.Gaussian(3.0), alpha=0.1, budget="2 GB")
+    plans = [mc.plan(model, n=n, d=20) for n in (1000, 10_000, 100_000, 1_000_000)]
+    assert [plan.solver for plan in plans] == ["cholesky", "cg", "cg", "nystrom"]
+    assert [plan.rank for plan in plans] == [0, 500, 2236, 0]
+    assert plans[2].nbytes < 2e9
+    words = str(plans[2])
+    assert words.startswith("100,000 rows: cg with 2,236 pivoted columns as the preconditioner, about ")
+    assert "a float32 matrix of 100000 points takes 40 GB, the budget is 2 GB" in words
+    assert "1,000,000 rows: nystrom on 3,952 centres" in str(plans[3])
+    # A kernel whose entries cost more reaches the limit of a pass earlier.
+    slow = mc.plan(mc.KernelRidge(mc.Matern(3.0) + mc.Gaussian(3.0) * mc.Linear(), budget="2 GB"), n=150_000, d=20)
+    assert slow.solver == "nystrom"
+
+
+def test_a_sample_stands_for_more_rows():
+    X, _ = data(300)
+    model = mc.KernelRidge(alpha=0.1, budget="2 GB")
+    assert mc.plan(model, X, n=10**6).n == 10**6
+    texts = mc.plan(mc.KernelRidge(mc.Spectrum(2), alpha=0.1), ["aab", "bba", "abab"] * 5)
+    assert (texts.n, texts.solver) == (15, "cholesky")
+
+
+@pytest.mark.parametrize("given", [{}, {"n": 10}, {"d": 3}, {"X": np.ones((4, 2)), "d": 2}])
+def test_a_plan_needs_data_or_sizes(given):
+    with pytest.raises(mc.InvalidInput, match=r"the data, or the numbers of rows and columns.*mc.plan\(model, X\)"):
+        mc.plan(mc.KernelRidge(), **given)
+
+
+def test_other_models_are_refused():
+    with pytest.raises(mc.InvalidInput, match="must be a KernelRidge, got SVC"):
+        mc.plan(mc.SVC(), n=10, d=2)
+    with pytest.raises(mc.InvalidInput, match="regression model 'ridge', got 'svm'"):
+        menu.plan("svm", np.ones((3, 1)))
+
+
+def test_the_time_follows_the_work():
+    size, alpha = Size(1000, np.array([0.1])), np.array([0.1])
+
+    def time(n, choice, centers=0):
+        return predict(replace(size, n=n), choice, SPEED, FLAT, tol=1e-3, centers=centers).seconds
+
+    for choice in (Choice("cholesky", ""), Choice("eigen", ""), Choice("cg", "", "factor")):
+        assert time(10**6, choice) / time(10**5, choice) == pytest.approx(1000, rel=0.01)
+    beyond = Choice("cg", "", "pivots", low_memory=True, rank=100)
+    assert time(10**6, beyond) / time(10**5, beyond) == pytest.approx(100, rel=0.02)
+    centred = Choice("nystrom", "")
+    assert time(10**8, centred, 100) / time(10**7, centred, 100) == pytest.approx(10, rel=0.1)
+    # A smaller penalty or tolerance takes more iterations, up to the limit.
+    decay = Spectrum(100.0 / np.arange(1.0, 101.0) ** 2)
+    counts = [
+        predict(replace(size, alpha=alpha * share), beyond, SPEED, decay, tol=tol, centers=0).iterations
+        for share, tol in ((100.0, 1e-3), (10.0, 1e-3), (10.0, 1e-6), (1e-9, 1e-6))
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[1] < counts[2] < counts[3] == 100
+
+
+def test_iterations_are_those_of_the_solver():
+    """The spectrum of a sample predicts how many iterations the whole takes, within a factor of two."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 10)).astype(np.float32)
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=3000)
+    for alpha in (1.0, 0.03):
+        taken = []
+        model = mc.KernelRidge(mc.Gaussian(2.0), alpha=alpha, budget="10 MB", progress=taken.append)
+        plan = mc.plan(model, X)
+        model.fit(X, y)
+        assert plan.rank == 387
+        assert len(taken) / 2 <= plan.iterations <= 2 * len(taken)
+
+
+def test_a_spectrum_continues_by_a_power_law():
+    spectrum = Spectrum(1.0 / np.arange(1.0, 401.0) ** 1.5)
+    assert spectrum.at(50, 400) == pytest.approx(50**-1.5)
+    assert spectrum.at(5000, 4000) == pytest.approx(10 * 5000**-1.5)
+    assert Spectrum(np.zeros(400)).at(5000, 4000) == 0.0
+    assert steps(1.0, 1e-3) == 1
+    assert steps(1e4, 1e-3) == pytest.approx(50 * math.log(2000), rel=0.02)
+
+
+def test_measured_speeds_are_positive(monkeypatch):
+    monkeypatch.setattr(prediction, "SQUARE", 40)
+    X, _ = data(50)
+    speed = prediction.measure(mc.gram.of(mc.Gaussian(1.0), X), 2)
+    times = [*speed.product.values(), *speed.fill.values(), *speed.add.values(), *speed.factor.values(), speed.eigen]
+    assert len(times) == 9
+    assert min(times) > 0
+    assert speed.fetch > 0
+
+
+def test_memory_is_what_the_fit_allocates():
+    """The figures of the solvers that store a matrix are those of the budget at which they are chosen."""
+    size = Size(10_000, np.array([0.1]))
+    assert predict(size, Choice("cholesky", ""), SPEED, FLAT, tol=1e-3, centers=0).nbytes == pytest.approx(
+        8e8, rel=0.01
+    )
+    beyond = Choice("cg", "", "pivots", low_memory=True, rank=2236)
+    found = predict(replace(size, n=100_000), beyond, SPEED, FLAT, tol=1e-3, centers=0)
+    assert isinstance(found, Prediction)
+    assert 0.9e9 < found.nbytes < 1.2e9
