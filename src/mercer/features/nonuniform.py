@@ -108,7 +108,7 @@ class Frequencies:
         grids = plan.spread(X, self, np.ascontiguousarray(V, dtype=np.float64))
         out = np.empty((V.shape[1], *self.shape), np.complex128)
         for c, grid in enumerate(grids):
-            out[c] = fft.rfftn(grid, workers=threads.n_threads())[self._places(plan.sizes)]
+            out[c] = fft.rfftn(grid, workers=threads.n_threads())[self.places(plan.sizes)]
         return out * plan.correction(self)
 
     def from_grid(self, X: Array, C: Complex, tol: float = 1e-12) -> Float:
@@ -124,11 +124,11 @@ class Frequencies:
         grids = []
         for c in C * plan.correction(self):
             half = np.zeros((*plan.sizes[:-1], plan.sizes[-1] // 2 + 1), np.complex128)
-            half[self._places(plan.sizes)] = c
+            half[self.places(plan.sizes)] = c
             grids.append(fft.irfftn(half, plan.sizes, norm="forward", workers=threads.n_threads()))
         return plan.interpolate(X, self, grids)
 
-    def _places(self, sizes: tuple[int, ...]) -> tuple[Array, ...]:
+    def places(self, sizes: tuple[int, ...]) -> tuple[Array, ...]:
         """Where the frequencies are in the transform of a grid of this size."""
         numbers = [np.arange(-m, m + 1) % N for m, N in zip(self.largest[:-1], sizes)]
         return np.ix_(*numbers, np.arange(self.largest[-1] + 1))
