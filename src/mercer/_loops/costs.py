@@ -27,3 +27,5 @@ MIRROR_ROWS = 256
 """Rows of one triangle that become one stretch of a row of the other."""
 FAR_BYTES = 32 * 1024
 """Bytes between rows: from here on a mirrored row is written past the cache, which cannot hold the matrix."""
+CELL_POINTS = 32
+"""Points of a grid, per axis, in a cell whose scattered points are met together: more leave the near cache."""

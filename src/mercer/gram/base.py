@@ -19,6 +19,7 @@ from mercer.gram.values import Streamed, Values
 from mercer.kernels.tiling import product
 
 if TYPE_CHECKING:
+    from mercer.gram.fourier import FourierGrid
     from mercer.gram.lowrank import Nystrom
 
 
@@ -86,6 +87,16 @@ class Gram(ABC):
         from mercer.gram.lowrank import Nystrom
 
         return Nystrom(self, centers, dtype, budget, least)
+
+    def fourier(self, tol: float, kept: float = 0.0) -> FourierGrid | None:
+        """K through a grid of frequencies, see `gram.fourier`; None if it is not known how.
+
+        Parameters
+        ----------
+        tol : the largest error of an entry, relative to k(x, x).
+        kept : no frequency is left out at which k̂, divided by the volume of the data, exceeds this; 0 is no limit.
+        """
+        return None
 
     # -- entries ------------------------------------------------------------------------------------------------------
 

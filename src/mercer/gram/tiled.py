@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.radial import ByWidth
+
+if TYPE_CHECKING:
+    from mercer.gram.fourier import FourierGrid
 
 
 class KernelGram(Gram):
@@ -44,6 +47,11 @@ class KernelGram(Gram):
 
     def points(self, X: Any) -> Points:
         return self.kernel.prepare(X)
+
+    def fourier(self, tol: float, kept: float = 0.0) -> FourierGrid | None:
+        from mercer.gram.fourier import FourierGrid
+
+        return FourierGrid.of(self.kernel, self.x, tol, kept) if self.symmetric else None
 
     def values(self, dtype: Any, limit: int) -> Values:
         K, n = self.stored, self.shape[0]

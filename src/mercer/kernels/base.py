@@ -32,6 +32,7 @@ from mercer.kernels.spaces import VECTORS
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.spectra import SpectralTerm
 
 
 # How tightly the operator of an expression binds, for its repr.
@@ -276,6 +277,10 @@ class Similarity(Value, ABC):
     def narrowed(self, share: float) -> Kernel | None:
         """A Gaussian of the same distances with this share of the width; None if k is not a function of distances."""
         return None
+
+    def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
+        """The spectral density over d columns as a sum of terms; empty if it is not known, or k is not stationary."""
+        return ()
 
     def squared(self) -> Similarity:
         """k(x, z)², as a named kernel if there is one.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.gram.fourier import FourierGrid
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.factor import Factor
 
@@ -43,9 +44,10 @@ class Solution:
 
     Attributes
     ----------
-    coef : c, shape (n, t), or (m, t) on m centres.
+    coef : c, shape (n, t), or (m, t) on m centres; on a grid of frequencies the real and imaginary parts of the stored
+        coefficients, one after the other.
     tail : b, shape (p, t), or None if the problem has no tail.
-    solver : the solver used: "cholesky", "eigen", "cg" or "nystrom".
+    solver : the solver used: "cholesky", "eigen", "cg", "nystrom" or "fourier".
     status : how it was solved, and why by this solver, in words.
     residual : the relative residual of the linear system, measured in float64: the largest ‖r‖/‖s∘y‖ over the targets
         with r = s∘y − (K̃ + alpha I)u − P̃b. At alpha = 0 r is the part of s∘y that no function reaches, and need not
@@ -56,6 +58,7 @@ class Solution:
     factors : the system at each alpha, if the solver factorised it in float64 and in memory that it needed anyway.
         They give leave-one-out, intervals and evidence without a second factorisation. Each keeps n² numbers in memory
         as long as it is referenced: a caller that does not need them drops them with the solution.
+    grid : the frequencies that the coefficients belong to, or None.
     """
 
     coef: Matrix
@@ -66,6 +69,7 @@ class Solution:
     stats: dict[str, Any] = field(default_factory=dict)
     points: Points | None = None
     factors: dict[float, Factor] = field(default_factory=dict)
+    grid: FourierGrid | None = None
 
 
 def not_psd(value: float, n: int) -> InvalidInput:

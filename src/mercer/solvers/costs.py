@@ -33,6 +33,12 @@ FACTORED_FEATURES = 4000
 NARROW_FEATURES = 300
 """Features: up to here the curvature of all rows costs about as much as a step, and no sample replaces it."""
 
+# -- frequencies
+FACTORED_FREQUENCIES = 2000
+"""Frequencies whose system is factorised, as the preconditioner of all: more take longer than the steps they save."""
+MOST_FREQUENCIES = 2_000_000
+"""Frequencies: up to here the iterations cost less than Nyström centres of the same accuracy."""
+
 # -- principal components
 FEW_ROWS, MANY_VECTORS = 250, 0.08
 """Rows, and the share of eigenvectors: up to the first, or above the second, all eigenvectors cost less than some."""

@@ -25,6 +25,7 @@ from mercer.validation import is_number
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.spectra import SpectralTerm
 
 
 def operands(kernels: Any, rule: str) -> tuple[Kernel, ...]:
@@ -235,6 +236,11 @@ class Sum(Joined, Kernel):
     def distance_size(self, points: Points) -> float:
         return sum(part.distance_size(points) for part in self.parts)
 
+    def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
+        """Densities add, if all of them are known."""
+        parts = [part.spectral_terms(d) for part in self.parts]
+        return tuple(term for terms in parts for term in terms) if all(parts) else ()
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.concatenate([part.tile_gradient(block, G) for part in self.parts])
 
@@ -343,6 +349,9 @@ class Scaled(Node, Kernel):
 
     def distance_size(self, points: Points) -> float:
         return self.scale * float(self.kernel.distance_size(points))
+
+    def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
+        return tuple(term.times(self.scale) for term in self.kernel.spectral_terms(d))
 
     @property
     def vanishes_at_origin_only(self) -> bool:

@@ -29,6 +29,7 @@ from mercer.kernels.block import Block, Pair
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
     from mercer.kernels.vectors.densities import Density
+    from mercer.kernels.vectors.spectra import SpectralTerm
 
 STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
 # Up to this distance from the centre, in units of σ and by bytes of the dtype, centring leaves 5 or 12 digits.
@@ -87,6 +88,11 @@ class ByWidth(Similarity):
     def density(self) -> Density | None:
         """The profile as a probability density in units of σ, or None if its integral is infinite or not known."""
         return None
+
+    def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
+        from mercer.kernels.vectors.spectra import term_of
+
+        return term_of(self, d) if hasattr(self, "spectrum") else ()
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.ones(points.n)
