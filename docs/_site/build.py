@@ -1,12 +1,11 @@
 """Build the documentation site: stage the pages, generate the reference, run Sphinx, and check the result.
 
-`make docs`, or `python docs/_site/build.py out`: the site is then in out/docs, and its sources in out/docs-source. Warnings
-are errors. Pages and pictures that did not change are not made again; delete the two folders for a build from nothing.
+`make docs`, or `python docs/_site/build.py out`: the site is then in out/docs, and its sources in out/docs-source.
+Warnings are errors. What did not change is not made again; delete the folders for a build from nothing.
 """
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -64,8 +63,8 @@ def main() -> int:
     from sphinx.cmd.build import main as sphinx
 
     settings = ["-D", "plot_gallery=0"] if options.no_gallery else []
-    code = sphinx(["-b", "html", "-W", "--keep-going", "-q", "-c", str(Path(__file__).parent), "-d", str(out / "docs-cache"),
-                   *settings, str(source), str(site)])  # fmt: skip
+    settings += ["-c", str(Path(__file__).parent), "-d", str(out / "docs-cache")]
+    code = sphinx(["-b", "html", "-W", "--keep-going", "-q", *settings, str(source), str(site)])
     if code:
         return code
     from checks import complaints
@@ -73,9 +72,10 @@ def main() -> int:
     found = complaints(site)
     for complaint in found[:50]:
         print(complaint, file=sys.stderr)
-    print(f"{len(found)} broken links or resources from the network" if found else f"The site is in {site / 'index.html'}")
+    print(
+        f"{len(found)} broken links or resources from the network" if found else f"The site is in {site / 'index.html'}"
+    )
     print(f"{time.perf_counter() - start:.0f} s, {sum(1 for _ in site.rglob('*.html'))} pages")
-    shutil.rmtree(source / "_build", ignore_errors=True)
     return 1 if found else 0
 
 

@@ -5,10 +5,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "srcset", "video": "src", "audio": "src", "embed": "src"}
+LOADS = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "srcset",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+}
 """Attributes whose address a browser loads by itself."""
-OUTSIDE = re.compile(r"^(https?:)?//", re.I)
-SHEET = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)", re.I)
+OUTSIDE = re.compile(r"^(https?:)?//", re.IGNORECASE)
+SHEET = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)", re.IGNORECASE)
 
 
 class Page(HTMLParser):
@@ -26,7 +34,9 @@ class Page(HTMLParser):
         self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
         if tag == "a" and "href" in attributes:
             self.links.append(attributes["href"])
-        if tag == "link" and not {"canonical", "index", "search", "next", "prev"} & set(attributes.get("rel", "").split()):
+        if tag == "link" and not {"canonical", "index", "search", "next", "prev"} & set(
+            attributes.get("rel", "").split()
+        ):
             self.loaded.append(attributes.get("href", ""))
         if tag in LOADS and attributes.get(LOADS[tag]):
             self.loaded.append(attributes[LOADS[tag]])

@@ -41,7 +41,9 @@ def section(name: str, function: Any, epilog: str) -> str:
             # Of an annotated option, Typer keeps the first name as its default.
             names = [one for one in (info.default, *info.param_decls) if isinstance(one, str) and one.startswith("-")]
             options.append((", ".join(f"`{one}`" for one in names), takes(kind, info.metavar), f"{info.help}{default}"))
-    usage = " ".join(["mercer", name, *(f"[{one}]" if optional else one for one, optional, _ in arguments), "[OPTIONS]"])
+    usage = " ".join(
+        ["mercer", name, *(f"[{one}]" if optional else one for one, optional, _ in arguments), "[OPTIONS]"]
+    )
     text = f"\n## mercer {name}\n\n{cell(inspect.getdoc(function))}\n\n    {usage}\n\n"
     lines = [line.strip() for line in epilog.splitlines()[1:] if line.strip()]
     text += "For example:\n\n" + "\n".join(f"    {line}" for line in lines) + "\n\n" if lines else ""

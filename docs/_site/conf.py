@@ -71,12 +71,10 @@ SECTIONS = ["start", "kernels", "regression", "classification", "smoothing", "ob
 
 
 def fresh(gallery_conf, name):
-    """Close figures and seed NumPy before each example, so that no example depends on another."""
+    """Close all figures before each example, so that no example depends on another."""
     import matplotlib.pyplot as plt
-    import numpy as np
 
     plt.close("all")
-    np.random.seed(0)
 
 
 sphinx_gallery_conf = {

@@ -35,9 +35,7 @@ def line(text: str) -> str:
     '``alpha_`` and the path\\\\_'
     """
     pieces = CODE.split(text)
-    return "".join(
-        f"``{piece.strip('`')}``" if place % 2 else plain(piece) for place, piece in enumerate(pieces)
-    )
+    return "".join(f"``{piece.strip('`')}``" if place % 2 else plain(piece) for place, piece in enumerate(pieces))
 
 
 def readable(app, what, name, obj, options, lines: list[str]) -> None:

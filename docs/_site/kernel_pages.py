@@ -60,7 +60,7 @@ def grid(entry: Entry) -> np.ndarray | None:
 def drawn() -> tuple[str, ...]:
     """The names of the kernels that have a drawing."""
     found = [e for e in entries() if e.space == "vectors" and e.textual and e.kind != "rule" and "[" not in e.example]
-    return tuple(entry.name for entry in found if entry.name not in ("Tanimoto",) and grid(entry) is not None)
+    return tuple(entry.name for entry in found if grid(entry) is not None)
 
 
 def drawing(entry: Entry, look: str) -> str:
@@ -70,7 +70,9 @@ def drawing(entry: Entry, look: str) -> str:
     kernel, x = mc.parse(entry.example), grid(entry)
     samples = entry.kind == "kernel"
     with mc.plot.style(look) as colours:
-        figure, axes = plt.subplots(1, 1 + samples, figsize=(7.2 if samples else 3.7, 2.5), layout="constrained", squeeze=False)
+        figure, axes = plt.subplots(
+            1, 1 + samples, figsize=(7.2 if samples else 3.7, 2.5), layout="constrained", squeeze=False
+        )
         low, high = float(x.min()), float(x.max())
         centres = [low + share * (high - low) for share in (0.25, 0.5, 0.75)]
         for z, colour in zip(centres, colours.series):
@@ -92,7 +94,9 @@ def drawing(entry: Entry, look: str) -> str:
 def figure(name: str, up: str) -> str:
     """The drawing as reStructuredText, in both styles; `up` leads to the top of the site."""
     entry = next(entry for entry in entries() if entry.name == name)
-    alt = f"k(x, z) of {entry.example} for three points z" + (", and three functions drawn from it" if entry.kind == "kernel" else "")
+    alt = f"k(x, z) of {entry.example} for three points z" + (
+        ", and three functions drawn from it" if entry.kind == "kernel" else ""
+    )
     return "".join(
         f".. image:: {up}images/kernels/{name}-{look}.svg\n   :alt: {alt}\n   :class: only-{look}\n\n"
         for look in ("light", "dark")
@@ -127,10 +131,10 @@ def escape(text: str) -> str:
 def pages() -> dict[str, str]:
     """The catalogue and its drawings, by their places on the site."""
     text = (
-        "# Kernel catalogue\n\nAll kernels, with their formula, their use and an example, by the objects that they compare. "
-        "This page is generated from the classes; `mercer kernels` prints the same list in the shell.\n\n"
-        "The drawings show kernels on one number. Left: k(x, z) for three points z. Right: three functions drawn from a "
-        "Gaussian process with this kernel as its covariance.\n"
+        "# Kernel catalogue\n\nAll kernels with formula, use and example, by the objects that they compare. This page "
+        "is generated from the classes; `mercer kernels` prints the same list in the shell.\n\n"
+        "The drawings show kernels on one number. Left: k(x, z) for three points z. Right: three functions drawn from "
+        "a Gaussian process with this kernel as its covariance.\n"
     )
     rest = [entry for entry in entries() if entry.kind != "rule"]
     spaces = [*SPACES, *sorted({e.space for e in rest} - set(SPACES))]

@@ -49,7 +49,6 @@ GENERATED = {
 
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
 EXAMPLE = re.compile(r"(?<!\[)`(?:python )?examples/([\w/]+)\.py(?: [^`]*)?`")
-FENCE = re.compile(r"^(```|~~~|:::)", re.M)
 
 
 def places() -> dict[str, str]:
@@ -111,8 +110,10 @@ def staged(path: str) -> str:
         return f"[`examples/{where[name]}.py`]({relative(f'gallery/{where[name]}.rst', place)})"
 
     text = (TOP / path).read_text(encoding="utf-8")
-    outside = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)  # links in code are not links
-    text = "".join(piece if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece)) for number, piece in enumerate(outside))
+    outside = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)  # links in code are not links
+    text = "".join(
+        piece if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece)) for number, piece in enumerate(outside)
+    )
     return text + contents(path, text) if PurePosixPath(place).name == "index.md" else text
 
 

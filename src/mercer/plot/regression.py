@@ -41,16 +41,27 @@ class RegressionBands(Display):
 
     Attributes
     ----------
-    x : the grid along the column, shape (r,).
-    mean : the prediction there, shape (r,).
-    coverages : coverages of the intervals, ascending, shape (c,).
-    lower, upper : ends of the intervals, shape (c, r).
-    points, targets : the data in that column and its targets, shape (n,); or None.
-    names : the names of the column and the target.
-    moved : whether there are other columns, which are fixed along the curve.
-    levels : the values of a column of categories, at x = 0, 1, …; else empty.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    x : array
+        The grid along the column, shape (r,).
+    mean : array
+        The prediction there, shape (r,).
+    coverages : array
+        coverages of the intervals, ascending, shape (c,).
+    lower, upper : array
+        ends of the intervals, shape (c, r).
+    points, targets : array or None
+        The data in that column and its targets, shape (n,); or None.
+    names : tuple
+        The names of the column and the target.
+    moved : bool
+        Whether there are other columns, which are fixed along the curve.
+    levels : tuple of str
+        The values of a column of categories, at x = 0, 1, …; else empty.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -94,19 +105,30 @@ class RegressionBands(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
-        X : the data to show, a matrix or a frame, shape (n, d). Along a column of categories in a frame, the most
+        estimator : estimator
+            A fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
+        X : array, frame or list of objects
+            The data to show, a matrix or a frame, shape (n, d). Along a column of categories in a frame, the most
             frequent ones are marked.
-        y : its targets, shape (n,) or (n, t), or None.
-        column : the column to vary, by name or position; by default the first.
-        at : values of the other columns, a dictionary by name or position, or one value per column. By default the
+        y : array
+            Its targets, shape (n,) or (n, t), or None.
+        column
+            The column to vary, by name or position; by default the first.
+        at
+            Values of the other columns, a dictionary by name or position, or one value per column. By default the
             median, or the most frequent value of a column that is not numeric.
-        coverage : the coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
-        target : which of several targets.
-        label : for a classifier with `predict_proba`, the class whose probability is drawn.
-        resolution : the number of grid points.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        coverage : float, sequence of float or None
+            The coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
+        target : int or None
+            Which of several targets.
+        label
+            For a classifier with `predict_proba`, the class whose probability is drawn.
+        resolution : int
+            The number of grid points.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         of_class = is_classifier(estimator) and label is not None and hasattr(estimator, "predict_proba")
@@ -180,16 +202,25 @@ class Residuals(Display):
 
     Attributes
     ----------
-    fitted, residuals : f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
-    kind : "fitted", "qq" or "histogram".
-    grid, trend : a local regression of the residuals on the predictions, shape (r,); empty if n < 10.
-    quantiles, ordered : quantiles of the normal distribution, and the sorted residuals divided by their standard
-        deviation, shape (n,).
-    lower, upper : the band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
-    left_out : whether the predictions are leave-one-out predictions.
-    name : the name of the target, or "".
-    ax_, figure_ : the axes and the figure of the last drawing.
+    fitted, residuals : array
+        f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
+    kind : str
+        "fitted", "qq" or "histogram".
+    grid, trend : array
+        A local regression of the residuals on the predictions, shape (r,); empty if n < 10.
+    quantiles, ordered : array
+        quantiles of the normal distribution, and the sorted residuals divided by their standard deviation, shape (n,).
+    lower, upper : array
+        The band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
+    left_out : bool
+        Whether the predictions are leave-one-out predictions.
+    name : str
+        The name of the target, or "".
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -231,14 +262,21 @@ class Residuals(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor.
-        X, y : held-out rows and their targets. On training rows, residuals are too small.
-        kind : "fitted", "qq" or "histogram".
-        left_out : whether X and y are the training rows, and the leave-one-out predictions of the model in closed form
+        estimator : estimator
+            A fitted regressor.
+        X, y : array or frame, array
+            held-out rows and their targets. On training rows, residuals are too small.
+        kind : str
+            "fitted", "qq" or "histogram".
+        left_out : bool
+            Whether X and y are the training rows, and the leave-one-out predictions of the model in closed form
             (`loo_predictions_`) are used.
-        target : which of several targets.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        target : int or None
+            Which of several targets.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         if is_classifier(estimator):

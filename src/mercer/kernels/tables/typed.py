@@ -74,12 +74,18 @@ class Typed(Viewed, Kernel):
 
     Parameters
     ----------
-    kernel : the kernel, on columns by name.
-    numbers, dates, codes, categories, tokens, texts : names of the columns that hold numbers, dates (or ISO 8601
-        texts), numbers or booleans that stand for categories, categories in words, lists or sets, and texts.
-    ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
-    complete : names of columns in which a missing value is refused.
+    kernel : Kernel
+        The kernel, on columns by name.
+    numbers, dates, codes, categories, tokens, texts
+        Names of the columns that hold numbers, dates (or ISO 8601 texts), numbers or booleans that stand for
+        categories, categories in words, lists or sets, and texts.
+    ordered
+        (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
+    complete
+        Names of columns in which a missing value is refused.
 
+    Examples
+    --------
     >>> import pandas as pd, mercer as mc
     >>> k = mc.Typed(mc.Gaussian(1.0).on("age") * mc.Delta().on("city"), numbers=["age"], categories=["city"])
     >>> k(pd.DataFrame({"city": ["Rome", "Oslo"], "age": [31, 45]}))

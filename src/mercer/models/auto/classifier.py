@@ -34,33 +34,50 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
     Parameters
     ----------
-    kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
-        whose parameters are tuned.
-    roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
+    kernel : Kernel, rule or None
+        None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel, whose
+        parameters are tuned.
+    roles : dict or None
+        {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
         "text", "ordered" or "tokens" for features; "drop", "weight", "group" or "time" for others. Roles travel with
         the columns, so `cross_val_score` and model files need nothing else.
-    time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
+    time : float
+        Seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
-    budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
-    class_weight : None, "balanced" or numbers > 0 by label.
-    random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
-        that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
-        fitted.
+    budget : int, str or None
+        Memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    loss : str
+        "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
+    class_weight : dict, "balanced" or None
+        None, "balanced" or numbers > 0 by label.
+    random_state : int
+        The seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
+    progress
+        called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
+        was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
-    model_ : the fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
-    choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
-    columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
-    classes_ : the labels, sorted.
-    kernel_, function_, status_ : those of `model_`.
-    loss_ : the chosen loss.
-    softmax_ : the calibration that turns one value per class into probabilities; None for loss "hinge".
-    stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
+    model_ : estimator
+        The fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
+    choices_ : record
+        The decisions in their order, with the alternatives that were considered; `print` it.
+    columns_ : dict
+        The columns of a frame: `roles`, the role of each with the reason, and `left_out`.
+    classes_ : array
+        The labels, sorted.
+    kernel_, function_, status_ : Kernel, Expansion, str
+        those of `model_`.
+    loss_
+        The chosen loss.
+    softmax_
+        The calibration that turns one value per class into probabilities; None for loss "hinge".
+    stopped_by_ : str or None
+        None if the plan was carried out; else "time", "progress" or "interrupt".
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from mercer import AutoClassifier
     >>> X, y = load_iris(return_X_y=True)

@@ -49,28 +49,46 @@ class KernelRidge(PenalisedSmoother):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
-        along the whole path.
-    fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits into memory;
-        if none fits, or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
-    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
-    n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
-    random_state : seed of the random choices of solvers.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : float, array or str
+        The penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error along
+        the whole path.
+    fit_intercept : bool
+        Whether a constant b is added, which is not penalised.
+    solver : str
+        "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits into memory; if
+        none fits, or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
+    tune : str or None
+        None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
+    n_centers, centers
+        For Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : float or None
+        Relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : int
+        Seed of the random choices of solvers.
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    alpha_ : the penalty that was used, a number, or one per target.
-    function_ : the fitted function, an `Expansion`.
-    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
-    solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
-    rank_ : the rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
-    tuning_ : the record of `tune`.
+    kernel_ : Kernel
+        The kernel that was used.
+    alpha_ : float or array
+        The penalty that was used, a number, or one per target.
+    function_ : Expansion
+        The fitted function, an `Expansion`.
+    dual_coef_, intercept_ : array, float or array
+        c, shape (n,) or (n, t), and b.
+    solver_, status_, residual_ : str, float
+        How it was solved, in words, and the relative residual of the linear system.
+    rank_ : int
+        The rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
+    tuning_ : record
+        The record of `tune`.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
@@ -150,9 +168,12 @@ class KernelRidge(PenalisedSmoother):
 
         Parameters
         ----------
-        cv : the number of folds (contiguous, as in scikit-learn), a splitter that puts every row in one test fold, or
+        cv : int, splitter or array
+            The number of folds (contiguous, as in scikit-learn), a splitter that puts every row in one test fold, or
             one fold label per row.
 
+        Examples
+        --------
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
         >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
