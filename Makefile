@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-narrow test-versions check lint doctest bench bench-objects accuracy-objects promises format clean
+.PHONY: demo test test-narrow test-versions check lint doctest docs bench bench-objects accuracy-objects promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
@@ -38,9 +38,14 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/python docs/_site/docstrings.py
 
 doctest: .venv/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
+
+# The documentation site in out/docs: open out/docs/index.html. It needs no network, neither to be built nor to be read.
+docs: .venv/.docs
+	$(BIN)/python docs/_site/build.py out
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/gram.py
@@ -91,6 +96,12 @@ format: .venv/.dev
 
 .venv/.bench: .venv/bin/python pyproject.toml constraints.txt
 	$(INSTALL) ".[bench,plot,molecules]"
+	touch $@
+
+# pip installs dependency groups since 25.1, which is newer than the pip of a new environment.
+.venv/.docs: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	$(INSTALL) ".[cli,plot,molecules]" --group docs
 	touch $@
 
 clean:

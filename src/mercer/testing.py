@@ -31,9 +31,13 @@ def check_laws(kernel: Similarity, X: Any = None, Z: Any = None) -> list[str]:
 
     Parameters
     ----------
-    kernel : the similarity to test.
-    X, Z : two data sets to test on; by default points are drawn for the kernel's space.
+    kernel : Similarity
+        The similarity to test.
+    X, Z : array, frame or list of objects
+        two data sets to test on; by default points are drawn for the kernel's space.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.testing.check_laws(mc.Gaussian(2.0))[:3]
     ['symmetry', 'diagonal', 'tiles']

@@ -37,19 +37,30 @@ class Graph:
 
     Parameters
     ----------
-    edges : pairs of nodes, an array of shape (m, 2) or a list; [] for a graph without edges.
-    labels : one hashable value per node: text, numbers, None, tuples of these.
-    edge_labels : one hashable value per edge.
-    weights : one number per edge. Edges without weights weigh 1.
-    attributes : numbers of every node, of shape (n, d) or (n,).
-    n : the number of nodes; by default that of `labels` or `attributes`, or the largest number in `edges` plus 1.
+    edges : array
+        pairs of nodes, an array of shape (m, 2) or a list; [] for a graph without edges.
+    labels
+        One hashable value per node: text, numbers, None, tuples of these.
+    edge_labels
+        One hashable value per edge.
+    weights : array
+        One number per edge. Edges without weights weigh 1.
+    attributes : array
+        Numbers of every node, of shape (n, d) or (n,).
+    n : int or None
+        The number of nodes; by default that of `labels` or `attributes`, or the largest number in `edges` plus 1.
 
     Attributes
     ----------
-    ends, neighbours : the neighbours of node v are neighbours[ends[v] : ends[v + 1]].
-    labels, attributes : of the nodes, or None.
-    edge_labels, weights : of the entries of `neighbours` (every edge twice), or None.
+    ends, neighbours : array
+        The neighbours of node v are neighbours[ends[v] : ends[v + 1]].
+    labels, attributes
+        Of the nodes, or None.
+    edge_labels, weights
+        Of the entries of `neighbours` (every edge twice), or None.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> water = mc.Graph([(0, 1), (0, 2)], labels=["O", "H", "H"])
     >>> water

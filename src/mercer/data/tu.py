@@ -40,13 +40,18 @@ def read_tu(path: Any) -> tuple[list[Graph], Array | None]:
 
     Parameters
     ----------
-    path : the folder or the zip archive, with files such as MUTAG_A.txt.
+    path : str or Path
+        The folder or the zip archive, with files such as MUTAG_A.txt.
 
     Returns
     -------
-    graphs : list of `Graph`.
-    y : the labels of the graphs, or their attributes if there are no labels; None without both.
+    graphs : list of Graph
+        The graphs, in the order of the files.
+    y : array
+        The labels of the graphs, or their attributes if there are no labels; None without both.
 
+    Examples
+    --------
     >>> import tempfile, pathlib, mercer as mc
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "TWO_A.txt").write_text("1, 2\\n2, 1\\n")

@@ -133,10 +133,15 @@ class PowerMap(FeatureMap):
 
     Parameters
     ----------
-    phi : the map of k.
-    n : the power, ≥ 1.
-    index : "monomials" (each multiset of features once, with the root of its multinomial coefficient) or "tuples".
+    phi : FeatureMap
+        The map of k.
+    n : int
+        The power, ≥ 1.
+    index : str
+        "monomials" (each multiset of features once, with the root of its multinomial coefficient) or "tuples".
 
+    Examples
+    --------
     >>> from mercer.features import IdentityMap
     >>> PowerMap(IdentityMap(2), 2).names
     ['x0²', '√2·x0·x1', 'x1²']
@@ -175,11 +180,17 @@ class RescaledMap(FeatureMap):
 
     Parameters
     ----------
-    phi : the map of k.
-    f : function of data sets, X → one number per point.
-    name : how f is written in names.
-    inverse : whether f is one over what `name` says, so that names are fractions.
+    phi : FeatureMap
+        The map of k.
+    f : array
+        function of data sets, X → one number per point.
+    name : str
+        How f is written in names.
+    inverse : bool
+        Whether f is one over what `name` says, so that names are fractions.
 
+    Examples
+    --------
     >>> from mercer.features import IdentityMap
     >>> phi = RescaledMap(IdentityMap(2), lambda X: np.linalg.norm(X, axis=1), "‖x‖")
     >>> phi.names, phi([[3.0, 4.0]]).tolist()

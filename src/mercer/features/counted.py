@@ -44,10 +44,15 @@ class CountMap(_Counted):
 
     Parameters
     ----------
-    encoder : the kernel whose features these are.
-    keys : the features, as 64-bit keys in increasing order.
-    labels : their names, if the kernel can spell them.
+    encoder
+        The kernel whose features these are.
+    keys : tuple of int
+        The features, as 64-bit keys in increasing order.
+    labels : tuple of str
+        Their names, if the kernel can spell them.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = mc.NGrams(2).features(["banana", "bandana"])
     >>> phi.dimension, sorted(phi.names)
@@ -83,14 +88,19 @@ class HashedMap(_Counted):
 
     Parameters
     ----------
-    encoder : a kernel of counted features.
-    columns : m, the number of columns.
-    seed : which of all such maps.
+    encoder
+        A kernel of counted features.
+    columns : int
+        m, the number of columns.
+    seed : int
+        Which of all such maps.
 
     References
     ----------
     Weinberger et al. 2009, Feature hashing for large scale multitask learning.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = mc.hashed_features(mc.NGrams(3), 256)
     >>> phi.sparse(["a text", "another text"]).shape

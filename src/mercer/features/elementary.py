@@ -21,8 +21,11 @@ class IdentityMap(FeatureMap):
 
     Parameters
     ----------
-    d : the number of columns.
+    d : int
+        The number of columns.
 
+    Examples
+    --------
     >>> IdentityMap(3).names
     ['x0', 'x1', 'x2']
     """
@@ -53,8 +56,11 @@ class ConstantMap(FeatureMap):
 
     Parameters
     ----------
-    like : a map of the same objects, whose number of columns the points must have; None takes any objects.
+    like : FeatureMap or None
+        A map of the same objects, whose number of columns the points must have; None takes any objects.
 
+    Examples
+    --------
     >>> phi = ConstantMap(IdentityMap(2))
     >>> phi.names, phi([[3.0, 4.0], [5.0, 6.0]]).tolist()
     (['1'], [[1.0], [1.0]])
@@ -85,8 +91,11 @@ class LinearMap(FeatureMap):
 
     Parameters
     ----------
-    matrix : array of shape (d, m).
+    matrix : array
+        array of shape (d, m).
 
+    Examples
+    --------
     >>> phi = LinearMap([[1.0, 1.0], [0.0, 2.0]])
     >>> phi.names, phi([[3.0, 4.0]]).tolist()
     (['a0·x', 'a1·x'], [[3.0, 11.0]])
@@ -130,10 +139,15 @@ class FunctionMap(FeatureMap):
 
     Parameters
     ----------
-    phi : a function of data sets, or an object with `transform`.
-    dimension : the number of features; if None, found by applying phi to the origin of d columns.
-    d : the number of columns, for functions of vectors.
+    phi : function
+        A function of data sets, or an object with `transform`.
+    dimension : int or None
+        The number of features; if None, found by applying phi to the origin of d columns.
+    d : int or None
+        The number of columns, for functions of vectors.
 
+    Examples
+    --------
     >>> FunctionMap(np.square, d=3).dimension
     3
     """

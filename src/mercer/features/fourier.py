@@ -29,12 +29,18 @@ class FourierMap(FeatureMap):
 
     Attributes
     ----------
-    kernel : the kernel that is approximated.
-    frequencies : array of shape (m, d).
-    orthogonal : whether the frequencies are orthogonal in blocks of d.
-    expected_error : 1/√(2m), the root mean square error of phi(x)ᵀphi(z) for distant points and independent
-        frequencies; for a Gaussian (1 − k(x, z)²) times that, and smaller still with orthogonal frequencies.
+    kernel : Kernel
+        The kernel that is approximated.
+    frequencies : array
+        array of shape (m, d).
+    orthogonal : bool
+        Whether the frequencies are orthogonal in blocks of d.
+    expected_error
+        1/√(2m), the root mean square error of phi(x)ᵀphi(z) for distant points and independent frequencies; for a
+        Gaussian (1 − k(x, z)²) times that, and smaller still with orthogonal frequencies.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = fourier_features(mc.Gaussian(1.0), 3, 4)
     >>> phi.names
@@ -82,22 +88,29 @@ def fourier_features(
 
     Parameters
     ----------
-    kernel : Gaussian, Matern or Laplacian, with one σ or one per column.
-    d : the number of columns.
-    n_features : the number of features, even: half cosines, half sines.
-    orthogonal : frequencies orthogonal in blocks of d; smaller error on average at the same size.
-    random_state : seed or generator, as `numpy.random.default_rng` takes it.
-
-    >>> import numpy as np, mercer as mc
-    >>> k, X = mc.Gaussian(1.0), np.random.default_rng(1).normal(size=(20, 5))
-    >>> phi = fourier_features(k, 5, 2000)
-    >>> bool(np.abs(phi(X) @ phi(X).T - k(X)).max() < 5 * phi.expected_error)
-    True
+    kernel : Kernel
+        Gaussian, Matern or Laplacian, with one σ or one per column.
+    d : int
+        The number of columns.
+    n_features : int
+        The number of features, even: half cosines, half sines.
+    orthogonal : bool
+        frequencies orthogonal in blocks of d; smaller error on average at the same size.
+    random_state : int, Generator or None
+        Seed or generator, as `numpy.random.default_rng` takes it.
 
     References
     ----------
     Rahimi and Recht, Random features for large-scale kernel machines, 2007; Yu and others, Orthogonal random features,
     2016.
+
+    Examples
+    --------
+    >>> import numpy as np, mercer as mc
+    >>> k, X = mc.Gaussian(1.0), np.random.default_rng(1).normal(size=(20, 5))
+    >>> phi = fourier_features(k, 5, 2000)
+    >>> bool(np.abs(phi(X) @ phi(X).T - k(X)).max() < 5 * phi.expected_error)
+    True
     """
     spectrum = getattr(kernel, "spectrum", None)
     if not isinstance(spectrum, SpectralDensity):

@@ -56,11 +56,16 @@ class PatchMap(FeatureMap):
 
     Parameters
     ----------
-    anchors : patches of norm 1, shape (m, size · size · channels).
-    shape : height, width and channels of the images.
-    size : the side of a patch, in pixels.
-    sigma, spread : the widths of the kernels of patches and of positions.
-    stride : pixels between the points of the grid.
+    anchors : array
+        patches of norm 1, shape (m, size · size · channels).
+    shape : tuple
+        height, width and channels of the images.
+    size : int
+        The side of a patch, in pixels.
+    sigma, spread : float
+        The widths of the kernels of patches and of positions.
+    stride : int
+        pixels between the points of the grid.
     """
 
     anchors: Any
@@ -129,12 +134,19 @@ def patch_features(kernel: Any, X: Any, anchors: int = 128, *, stride: int = 2, 
 
     Parameters
     ----------
-    kernel : a `Patches` kernel.
-    X : images from which the anchors are learned, by spherical k-means.
-    anchors : their number; the more, the closer phi(x)ᵀphi(z) is to the kernel.
-    stride : pixels between the points of the grid; up to about `spread` it costs no accuracy.
-    seed : of the random choices.
+    kernel : Kernel
+        A `Patches` kernel.
+    X : array, frame or list of objects
+        images from which the anchors are learned, by spherical k-means.
+    anchors : int
+        Their number; the more, the closer phi(x)ᵀphi(z) is to the kernel.
+    stride : int
+        pixels between the points of the grid; up to about `spread` it costs no accuracy.
+    seed : int
+        Of the random choices.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).random((20, 8, 8))
     >>> k = mc.Patches(size=3)

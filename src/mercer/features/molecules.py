@@ -25,14 +25,19 @@ class Fingerprint(FeatureMap):
 
     Parameters
     ----------
-    radius : neighbourhoods reach this many bonds from their atom; radius 2 is called ECFP4.
-    bits : the number of columns; neighbourhoods are spread over them by a hash.
-    counts : whether to count the neighbourhoods instead of marking those that occur.
+    radius : int
+        neighbourhoods reach this many bonds from their atom; radius 2 is called ECFP4.
+    bits : int
+        The number of columns; neighbourhoods are spread over them by a hash.
+    counts : bool
+        Whether to count the neighbourhoods instead of marking those that occur.
 
     References
     ----------
     Rogers and Hahn 2010, Extended-connectivity fingerprints.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = mc.Fingerprint(radius=1, bits=512, counts=True)
     >>> phi(["CCO", "CCCCO"]).sum(axis=1)

@@ -36,21 +36,27 @@ class MonomialMap(FeatureMap):
 
     Parameters
     ----------
-    d : the number of columns.
-    degree : p ≥ 1.
-    c : the offset, ≥ 0.
-    index : "monomials" (C(d+p, p) features, or C(d+p−1, p) for c = 0) or "tuples" ((dᵖ⁺¹−1)/(d−1), or dᵖ for c = 0).
+    d : int
+        The number of columns.
+    degree : int
+        p ≥ 1.
+    c : float
+        The offset, ≥ 0.
+    index : str
+        "monomials" (C(d+p, p) features, or C(d+p−1, p) for c = 0) or "tuples" ((dᵖ⁺¹−1)/(d−1), or dᵖ for c = 0).
 
+    References
+    ----------
+    Lecture 000 (both maps of (xᵀz)², inhomogeneous maps); lecture 002, equation (4), with weights cᵖ⁻ᵏ for any c.
+
+    Examples
+    --------
     >>> MonomialMap(2, degree=3).names
     ['x0³', '√3·x0²·x1', '√3·x0·x1²', 'x1³']
     >>> MonomialMap(2, degree=2, index="tuples").names
     ['x0²', 'x0·x1', 'x1·x0', 'x1²']
     >>> MonomialMap(784, degree=4, c=1.0).dimension
     15943435565
-
-    References
-    ----------
-    Lecture 000 (both maps of (xᵀz)², inhomogeneous maps); lecture 002, equation (4), with weights cᵖ⁻ᵏ for any c.
     """
 
     d: int

@@ -44,6 +44,8 @@ def lead_lag(X: Any) -> list[Array]:
     ----------
     I. Chevyrev and A. Kormilitzin, A primer on the signature method in machine learning, 2016.
 
+    Examples
+    --------
     >>> lead_lag([[1.0, 5.0]])[0].tolist()
     [[1.0, 1.0], [5.0, 1.0], [5.0, 5.0]]
     """
@@ -81,8 +83,11 @@ def add_time(scale: float = 1.0) -> TimeMap:
 
     Parameters
     ----------
-    scale : the value of the new channel at the end of every series; it is 0 at the beginning.
+    scale : float
+        The value of the new channel at the end of every series; it is 0 at the beginning.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.add_time(10.0)([[5.0, 6.0, 5.0]])[0].tolist()
     [[5.0, 0.0], [6.0, 5.0], [5.0, 10.0]]
@@ -99,9 +104,13 @@ class SignatureMap(FeatureMap):
 
     Parameters
     ----------
-    d : the number of channels.
-    level : the highest level.
+    d : int
+        The number of channels.
+    level : int
+        The highest level.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = mc.Signature(level=2).features(2)
     >>> phi.names

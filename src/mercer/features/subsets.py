@@ -57,8 +57,11 @@ class IncidenceMap(_GroundSet):
 
     Parameters
     ----------
-    universe : the elements of the ground set, or their number m for 0 … m−1.
+    universe
+        The elements of the ground set, or their number m for 0 … m−1.
 
+    Examples
+    --------
     >>> phi = IncidenceMap("abc")
     >>> phi.names, phi([{"a", "c"}]).tolist()
     (["['a'∈A]", "['b'∈A]", "['c'∈A]"], [[1.0, 0.0, 1.0]])
@@ -84,16 +87,20 @@ class SubsetMap(_GroundSet):
 
     Parameters
     ----------
-    universe : the elements of the ground set, or their number m for 0 … m−1; 2ᵐ features.
-    weight : w > 0.
-
-    >>> phi = SubsetMap({1, 2})
-    >>> phi.names, phi([{1}, {1, 2}]).tolist()
-    (['∅', '{1}', '{2}', '{1, 2}'], [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    universe
+        The elements of the ground set, or their number m for 0 … m−1; 2ᵐ features.
+    weight : float
+        w > 0.
 
     References
     ----------
     Lecture 001, quiz 2; lecture 004, kernels on subsets.
+
+    Examples
+    --------
+    >>> phi = SubsetMap({1, 2})
+    >>> phi.names, phi([{1}, {1, 2}]).tolist()
+    (['∅', '{1}', '{2}', '{1, 2}'], [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
     """
 
     weight: float = 1.0

@@ -28,10 +28,15 @@ class TaylorMap(FeatureMap):
 
     Attributes
     ----------
-    degree : p.
-    radius : the map is meant for ‖x‖ ≤ radius.
-    bound : |k(x, z) − phi(x)ᵀphi(z)| ≤ bound for all x, z with ‖x/σ‖, ‖z/σ‖ ≤ radius/min(σ).
+    degree : int
+        p.
+    radius : float
+        The map is meant for ‖x‖ ≤ radius.
+    bound : float
+        |k(x, z) − phi(x)ᵀphi(z)| ≤ bound for all x, z with ‖x/σ‖, ‖z/σ‖ ≤ radius/min(σ).
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> phi = taylor_features(mc.Gaussian(1.0), 1, error=0.05, radius=1.0)
     >>> phi.degree, phi.names[2]
@@ -90,11 +95,21 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
 
     Parameters
     ----------
-    kernel : a Gaussian, with one σ or one per column.
-    d : the number of columns.
-    error : the largest allowed difference of kernel values.
-    radius : the radius of the ball that holds the points; centre the data to keep it small.
+    kernel : Kernel
+        A Gaussian, with one σ or one per column.
+    d : int
+        The number of columns.
+    error : float
+        The largest allowed difference of kernel values.
+    radius : float
+        The radius of the ball that holds the points; centre the data to keep it small.
 
+    References
+    ----------
+    Lecture 002, equation (5); Cotter, Keshet and Srebro, Explicit approximations of the Gaussian kernel, 2011.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> k, X = mc.Gaussian(2.0), np.random.default_rng(0).uniform(-1, 1, size=(50, 3))
     >>> phi = taylor_features(k, 3, error=1e-3, radius=np.sqrt(3))
@@ -102,10 +117,6 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
     (5, 56, True)
     >>> bool(np.abs(phi(X) @ phi(X).T - k(X)).max() <= phi.bound)
     True
-
-    References
-    ----------
-    Lecture 002, equation (5); Cotter, Keshet and Srebro, Explicit approximations of the Gaussian kernel, 2011.
     """
     # Proof of the bound. With u = x/σ, v = z/σ, t = ⟨u, v⟩ the difference is
     #     k − k_p = exp(−(‖u‖² + ‖v‖²)/2) · Σ_{n>p} tⁿ/n!.

@@ -22,10 +22,15 @@ class ColumnsMap(FeatureMap):
 
     Parameters
     ----------
-    phi : the map of the kernel on these columns.
-    columns : positions, or names where the points are a data frame.
-    d : the number of columns of the whole points; None takes any.
+    phi : FeatureMap
+        The map of the kernel on these columns.
+    columns : tuple
+        Positions, or names where the points are a data frame.
+    d : int or None
+        The number of columns of the whole points; None takes any.
 
+    Examples
+    --------
     >>> from mercer.features import IdentityMap
     >>> phi = ColumnsMap(IdentityMap(2), (0, 2), 3)
     >>> phi.names, phi([[5.0, 6.0, 7.0]]).tolist()
@@ -77,10 +82,15 @@ class ComposedMap(FeatureMap):
 
     Parameters
     ----------
-    phi : the map of k.
-    inner : function of data sets, or an object with `transform`, such as another map.
-    d : the number of columns of the points; None takes any objects.
+    phi : FeatureMap
+        The map of k.
+    inner : function
+        function of data sets, or an object with `transform`, such as another map.
+    d : int or None
+        The number of columns of the points; None takes any objects.
 
+    Examples
+    --------
     >>> from mercer.features import IdentityMap, MonomialMap
     >>> ComposedMap(MonomialMap(3, degree=1), MonomialMap(2, degree=2), 2).names
     ['x0²', '√2·x0·x1', 'x1²']

@@ -52,9 +52,12 @@ class Saved:
 
         Parameters
         ----------
-        path : the path of the file, such as "price.mercer". The file is written under another name, loaded back and
+        path : str or Path
+            The path of the file, such as "price.mercer". The file is written under another name, loaded back and
             compared, and only then renamed; if anything goes wrong, an existing file is not changed.
 
+        Examples
+        --------
         >>> import os, tempfile, mercer as mc
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = os.path.join(folder, "line.mercer")

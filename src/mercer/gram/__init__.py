@@ -22,12 +22,18 @@ def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: 
 
     Parameters
     ----------
-    kernel : the kernel, or a smoothing weight.
-    X, Z : data sets, or points that `kernel.prepare` made of them. Without Z the Gram is symmetric.
-    dtype : float32 or float64; by default the dtype of the points.
-    budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory. A matrix
-        that fits is stored (dense); a larger one is recomputed tile by tile and never stored (tiled).
+    kernel : Similarity
+        The kernel, or a smoothing weight.
+    X, Z : array, frame or list of objects
+        Data sets, or points that `kernel.prepare` made of them. Without Z the Gram is symmetric.
+    dtype
+        float32 or float64; by default the dtype of the points.
+    budget : int, str or None
+        bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory. A matrix that fits
+        is stored (dense); a larger one is recomputed tile by tile and never stored (tiled).
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> G = mc.gram.of(mc.Linear(), X)

@@ -28,10 +28,14 @@ class Gram(ABC):
 
     Attributes
     ----------
-    x, z : the prepared points of its rows and columns (the same object if K is symmetric).
-    symmetric : whether rows and columns are the same points.
-    shape, dtype : of the matrix; entries are float32 or float64.
-    keeps : whether entries stay in memory once they are computed.
+    x, z : Points, Points or None
+        The prepared points of its rows and columns (the same object if K is symmetric).
+    symmetric : bool
+        Whether rows and columns are the same points.
+    shape, dtype
+        Of the matrix; entries are float32 or float64.
+    keeps : bool
+        Whether entries stay in memory once they are computed.
     """
 
     keeps: ClassVar[bool] = False

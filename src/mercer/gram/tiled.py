@@ -29,8 +29,10 @@ class KernelGram(Gram):
 
     Attributes
     ----------
-    kernel : the kernel or smoothing weight that computes its entries.
-    pair : its points as the kernel's tiles read them.
+    kernel : Similarity
+        The kernel or smoothing weight that computes its entries.
+    pair : Pair
+        Its points as the kernel's tiles read them.
     """
 
     def __init__(self, kernel: Similarity, pair: Pair) -> None:
@@ -122,8 +124,10 @@ class TiledGram(KernelGram):
 
     Parameters
     ----------
-    kernel, pair : the kernel, and the points.
-    budget : bytes that a part of K may take; by default `memory.budget()` at the time when the part is computed.
+    kernel, pair : Similarity, Pair
+        The kernel, and the points.
+    budget : int or None
+        bytes that a part of K may take; by default `memory.budget()` at the time when the part is computed.
     """
 
     def __init__(self, kernel: Similarity, pair: Pair, budget: int | None = None) -> None:

@@ -39,11 +39,17 @@ class About:
 
     Attributes
     ----------
-    formula, purpose : k(x, z), and what it is good for; one line each.
-    example : an expression with this kernel, as `mc.parse` reads it, or Python if it has no text.
-    arguments : (symbol, domain) of arguments by name, if they differ from `SHARED` and from the rule.
-    in_python : what to do instead of writing it as text, for a class that holds a Python function.
+    formula, purpose : str
+        k(x, z), and what it is good for; one line each.
+    example : str
+        An expression with this kernel, as `mc.parse` reads it, or Python if it has no text.
+    arguments : dict
+        (symbol, domain) of arguments by name, if they differ from `SHARED` and from the rule.
+    in_python : str
+        What to do instead of writing it as text, for a class that holds a Python function.
 
+    Examples
+    --------
     >>> About("min(x, z)", "Random walks that start at 0.", "Brownian()").argument("sigma")
     Argument(symbol='σ', domain='')
     """

@@ -265,8 +265,10 @@ class Similarity(Value, ABC):
 
         Parameters
         ----------
-        d : number of columns of the points, or the ground set for kernels on sets.
-        index : "monomials" (each monomial once) or "tuples" (lecture 002: one feature per tuple of factors).
+        d : int
+            Number of columns of the points, or the ground set for kernels on sets.
+        index : str
+            "monomials" (each monomial once) or "tuples" (lecture 002: one feature per tuple of factors).
         """
         raise InvalidInput(
             "An explicit feature map must be finite",

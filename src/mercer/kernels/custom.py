@@ -36,10 +36,14 @@ class FromFunction(Kernel):
 
     Parameters
     ----------
-    f : function of two objects (rows, if the data set is a matrix) that returns a number.
-    error : the relative evaluation error of f that a refutation has to exceed, beside the effect of rounding the
-        points. Pass a larger one for a function that works in float32 or by quadrature.
+    f : function
+        function of two objects (rows, if the data set is a matrix) that returns a number.
+    error : float
+        The relative evaluation error of f that a refutation has to exceed, beside the effect of rounding the points.
+        Pass a larger one for a function that works in float32 or by quadrature.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> k = mc.FromFunction(lambda s, t: float(len(set(s) & set(t))))
     >>> k(["ab", "bc", "cd"])

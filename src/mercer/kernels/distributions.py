@@ -41,13 +41,16 @@ class MeanEmbedding(OverParts):
 
     Parameters
     ----------
-    kernel : the kernel on points; with a characteristic one, such as a Gaussian, different distributions differ.
+    kernel : Kernel
+        The kernel on points; with a characteristic one, such as a Gaussian, different distributions differ.
 
     References
     ----------
     Smola et al. 2007, A Hilbert space embedding for distributions; Christmann and Steinwart 2010, Universal kernels on
     non-standard input spaces.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> clouds = [np.array([[0.0], [1.0]]), np.array([[3.0]])]
     >>> mc.MeanEmbedding(mc.Linear())(clouds)

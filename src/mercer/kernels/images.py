@@ -44,15 +44,20 @@ class Patches(Kernel):
 
     Parameters
     ----------
-    sigma : the width σ on the unit sphere of patches: smaller values tell patches of similar directions apart.
-    spread : τ, by how many pixels a pattern may move.
-    size : the side of a patch, in pixels.
+    sigma : float
+        The width σ on the unit sphere of patches: smaller values tell patches of similar directions apart.
+    spread : float
+        τ, by how many pixels a pattern may move.
+    size : int
+        The side of a patch, in pixels.
 
     References
     ----------
     J. Mairal, P. Koniusz, Z. Harchaoui and C. Schmid, Convolutional kernel networks, NIPS 2014; L. Bo, X. Ren and
     D. Fox, Kernel descriptors for visual recognition, NIPS 2010.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> images = np.zeros((3, 8, 8))
     >>> images[0, 2:6, 2], images[1, 2:6, 3], images[2, 2, 2:6] = 1.0, 1.0, 1.0     # |, | one pixel further, and —

@@ -167,6 +167,8 @@ class Jaccard(OfSets):
     ----------
     Gower 1971, A general coefficient of similarity; Ralaivola et al. 2005, Graph kernels for chemical informatics.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Jaccard()([{1, 2}, {2, 3, 4}, set()])
     array([[1.  , 0.25, 0.  ],
@@ -195,6 +197,8 @@ class Dice(OfSets):
     ----------
     Gower and Legendre 1986, Metric and Euclidean properties of dissimilarity coefficients.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Dice()([{1, 2}, {2, 3}, {2, 3, 4, 5}]).round(4)
     array([[1.    , 0.5   , 0.3333],

@@ -130,13 +130,19 @@ def calibration(
 
     Parameters
     ----------
-    model : a fitted model with `predict_interval` (or a Pipeline that ends in one); its `predict_distribution`, if it
-        has one, is assessed, too.
-    X, y : n held-out points and their targets, shape (n,) or (n, t). All targets count equally, so that the standard
+    model : estimator
+        A fitted model with `predict_interval` (or a Pipeline that ends in one); its `predict_distribution`, if it has
+        one, is assessed, too.
+    X, y : array or frame, array
+        n held-out points and their targets, shape (n,) or (n, t). All targets count equally, so that the standard
         errors are right if the targets are independent.
-    coverages : the coverages to check, each in (0, 1).
-    method : which intervals, if the model has several kinds, such as "jackknife+".
+    coverages : sequence of float
+        The coverages to check, each in (0, 1).
+    method : str or None
+        Which intervals, if the model has several kinds, such as "jackknife+".
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 6, size=(400, 1))

@@ -68,28 +68,41 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     Parameters
     ----------
-    model : a regressor; it is cloned, unless cv="prefit".
-    method : "split", "cv+" or "jackknife+".
-    cv : for "cv+" the number of folds, or a splitter with every row in one test fold. For "split" a number k (one
-        of k parts is held out), a splitter (its first split is used), or "prefit" (the model is already fitted, and
-        `fit` gets rows that it has not seen).
-    normalised : whether residuals are divided by the model's standard deviation, so that intervals are wide where it is
-        large: from `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
-    random_state : seed of the folds; the same number gives the same folds.
-    residuals : the kind of residuals. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
-        method="split" also "signed": y − f(x), with a quantile for each side, for errors that are larger on one side;
-        "local": the same divided by the typical size of residuals at predictions like f(x), for errors that grow with
-        the prediction. This size is learned from the same held-out rows, so that the guarantee holds approximately;
-        and if none of their targets is negative, no interval goes below 0. Two sides need twice as many held-out rows.
+    model : estimator
+        A regressor; it is cloned, unless cv="prefit".
+    method : str
+        "split", "cv+" or "jackknife+".
+    cv : int, splitter or array
+        For "cv+" the number of folds, or a splitter with every row in one test fold. For "split" a number k (one of k
+        parts is held out), a splitter (its first split is used), or "prefit" (the model is already fitted, and `fit`
+        gets rows that it has not seen).
+    normalised : bool
+        Whether residuals are divided by the model's standard deviation, so that intervals are wide where it is large:
+        from `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
+    random_state : int, Generator or None
+        Seed of the folds; the same number gives the same folds.
+    residuals : str
+        The kind of residuals. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For method="split" also
+        "signed": y − f(x), with a quantile for each side, for errors that are larger on one side; "local": the same
+        divided by the typical size of residuals at predictions like f(x), for errors that grow with the prediction.
+        This size is learned from the same held-out rows, so that the guarantee holds approximately; and if none of
+        their targets is negative, no interval goes below 0. Two sides need twice as many held-out rows.
 
     Attributes
     ----------
-    model_ : the model that predicts: fitted to all rows, for "split" to the rows that are not held out.
-    models_ : the models without a fold, one for each fold; empty in closed form.
-    residuals_ : residuals of held-out rows, divided by the standard deviation if normalised; shape (n,) or (n, t).
-    n_calibration_ : n, the number of these rows, which limits `largest_coverage_`.
-    fits_ : the number of times the model was fitted.
+    model_ : estimator
+        The model that predicts: fitted to all rows, for "split" to the rows that are not held out.
+    models_
+        The models without a fold, one for each fold; empty in closed form.
+    residuals_ : array
+        residuals of held-out rows, divided by the standard deviation if normalised; shape (n,) or (n, t).
+    n_calibration_
+        n, the number of these rows, which limits `largest_coverage_`.
+    fits_ : int
+        The number of times the model was fitted.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 6, (1300, 1))
@@ -312,12 +325,16 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
         Parameters
         ----------
-        X : m queries.
-        coverage : in (0, 1), at most `largest_coverage_`.
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            In (0, 1), at most `largest_coverage_`.
 
         Returns
         -------
-        lower and upper ends, shape (m, 2); for t targets (m, t, 2), where the coverage holds for each target by itself.
+        array
+            Lower and upper ends, shape (m, 2); for t targets (m, t, 2), where the coverage holds for each target by
+            itself.
         """
         check_is_fitted(self)
         residuals = self._residuals

@@ -61,32 +61,50 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    n_components : the number of components; None takes all with a variance above rounding.
-    inverse : how `inverse_transform` finds points for scores. "distance" takes the point whose feature vector is
-        nearest, the pre-image: there is nothing to train or to choose, and it is exact for `Linear()`. "regression" is
-        kernel ridge regression from scores to points: one product of matrices, also for kernels without derivatives.
-        "nearest" takes the nearest of the training points, which may be any objects.
-    solver : "auto", "eigen" (all eigenvalues), "krylov" (the leading ones, by products with K) or "nystrom". "auto"
-        takes the fastest exact one; if K does not fit into memory, each product computes it again; for very many
-        points, or if centres are named, it takes Nyström centres. `status_` says which and why.
-    n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : the relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are at least as exact.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
-    random_state : seed of random starts and centres.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    n_components : int or None
+        The number of components; None takes all with a variance above rounding.
+    inverse : str
+        How `inverse_transform` finds points for scores. "distance" takes the point whose feature vector is nearest, the
+        pre-image: there is nothing to train or to choose, and it is exact for `Linear()`. "regression" is kernel ridge
+        regression from scores to points: one product of matrices, also for kernels without derivatives. "nearest" takes
+        the nearest of the training points, which may be any objects.
+    solver : str
+        "auto", "eigen" (all eigenvalues), "krylov" (the leading ones, by products with K) or "nystrom". "auto" takes
+        the fastest exact one; if K does not fit into memory, each product computes it again; for very many points, or
+        if centres are named, it takes Nyström centres. `status_` says which and why.
+    n_centers, centers
+        For Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : float
+        The relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are at least as exact.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : int
+        Seed of random starts and centres.
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    function_ : the t components as an `Expansion`, orthonormal in the Hilbert space; its values are the scores.
-    mean_ : the mean μ of the points in feature space, an `Expansion` (with Nyström: its projection on the centres).
-    dual_coef_ : the coefficients of the components, shape (n, t).
-    eigenvalues_ : eigenvalues of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
-    explained_variance_ : the variance of every score, eigenvalues over n − 1.
-    explained_variance_ratio_ : its share of the whole variance in feature space, which is known without the other
-        eigenvalues: (1/n) Σ k(xᵢ, xᵢ) − ‖μ‖².
-    n_components_, solver_, status_, residual_ : their number, how they were computed, and the largest ‖Gu − λu‖/λ.
+    kernel_ : Kernel
+        The kernel that was used.
+    function_ : Expansion
+        The t components as an `Expansion`, orthonormal in the Hilbert space; its values are the scores.
+    mean_
+        The mean μ of the points in feature space, an `Expansion` (with Nyström: its projection on the centres).
+    dual_coef_ : array
+        The coefficients of the components, shape (n, t).
+    eigenvalues_ : array
+        eigenvalues of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
+    explained_variance_
+        The variance of every score, eigenvalues over n − 1.
+    explained_variance_ratio_
+        Its share of the whole variance in feature space, which is known without the other eigenvalues: (1/n) Σ k(xᵢ,
+        xᵢ) − ‖μ‖².
+    n_components_, solver_, status_, residual_
+        Their number, how they were computed, and the largest ‖Gu − λu‖/λ.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
     >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])

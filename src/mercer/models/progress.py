@@ -146,9 +146,13 @@ class SolverProgress:
 
     Parameters
     ----------
-    every : seconds between two lines.
-    stream : the stream to write to; by default standard error.
+    every : float
+        Seconds between two lines.
+    stream
+        The stream to write to; by default standard error.
 
+    Examples
+    --------
     >>> import sys, numpy as np, mercer as mc
     >>> from mercer.models.progress import SolverProgress
     >>> X = np.random.default_rng(0).normal(size=(50, 2))

@@ -43,27 +43,39 @@ def tune(
 
     Parameters
     ----------
-    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model of
-        kernel ridge regression, which has a method `ridge_problem`; or a support vector machine with a C, whose C,
-        kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` applies to each fit. (Use
-        scikit-learn's GridSearchCV for machines without a C and for Pipelines.) A rule X → kernel is resolved on the
-        training rows of each fold, and without folds on all rows.
-    X, y : the data, as for `fit`.
-    by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
+    model : estimator
+        A `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model of kernel
+        ridge regression, which has a method `ridge_problem`; or a support vector machine with a C, whose C, kernel and
+        `epsilon` or `nu` are compared on a grid by folds. Its `max_time` applies to each fit. (Use scikit-learn's
+        GridSearchCV for machines without a C and for Pipelines.) A rule X → kernel is resolved on the training rows of
+        each fold, and without folds on all rows.
+    X, y : array or frame, array
+        The data, as for `fit`.
+    by : str, int or None
+        "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         folds, shuffled by `random_state`, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
-    cv : the same as a number for `by` (the only choice for support vector machines, stratified for classes); or, as in
+    cv : int, splitter or array
+        The same as a number for `by` (the only choice for support vector machines, stratified for classes); or, as in
         scikit-learn, a splitter or pairs of training and test rows.
-    grid : values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
-    hold : names of parameters to keep, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are kept anyway.
-    n_restarts : the number of random starts, beside the model's own kernel and the one that the data suggests.
-    sample_weight : as for `fit`. A weight is not a repetition here: of two equal rows, one predicts the other.
-    random_state : seed of restarts, samples and folds.
+    grid
+        Values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
+    hold : sequence of str
+        Names of parameters to keep, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are kept anyway.
+    n_restarts : int
+        The number of random starts, beside the model's own kernel and the one that the data suggests.
+    sample_weight : array or None
+        As for `fit`. A weight is not a repetition here: of two equal rows, one predicts the other.
+    random_state : int
+        Seed of restarts, samples and folds.
 
     Returns
     -------
-    model : fitted; its attribute `tuning_` holds the chosen `parameters`, all `trials`, notes about parameters that do
-        not matter, and (as `baseline` and `beats_baseline`) a comparison with always predicting the same value.
+    model : estimator
+        Fitted; its attribute `tuning_` holds the chosen `parameters`, all `trials`, notes about parameters that do not
+        matter, and (as `baseline` and `beats_baseline`) a comparison with always predicting the same value.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(100, 2))

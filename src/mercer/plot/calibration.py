@@ -27,14 +27,23 @@ class Reliability(Display):
 
     Attributes
     ----------
-    probabilities, happened : the probability of every row, and whether the event happened, shape (n,).
-    predicted, observed, counts : the mean probability, the observed share and the number of rows of each bin.
-    lower, upper : the binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
-    error : Σ counts |observed − predicted|/n, the expected calibration error.
-    brier : mean (probability − happened)².
-    what : the event.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    probabilities, happened : array
+        The probability of every row, and whether the event happened, shape (n,).
+    predicted, observed, counts : array
+        The mean probability, the observed share and the number of rows of each bin.
+    lower, upper : array
+        The binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
+    error : float
+        Σ counts |observed − predicted|/n, the expected calibration error.
+    brier : float
+        mean (probability − happened)².
+    what : str
+        The event.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -65,13 +74,19 @@ class Reliability(Display):
 
         Parameters
         ----------
-        estimator : a fitted classifier with `predict_proba`.
-        X, y : held-out rows and their classes.
-        label : the class whose probability is shown. By default the second of two classes; with more classes, the event
-            is that the predicted class is the true one.
-        bins : the number of bins, with equally many rows each; by default ten, and fewer for less than 200 rows.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        estimator : estimator
+            A fitted classifier with `predict_proba`.
+        X, y : array or frame, array
+            held-out rows and their classes.
+        label
+            The class whose probability is shown. By default the second of two classes; with more classes, the event is
+            that the predicted class is the true one.
+        bins : int or None
+            The number of bins, with equally many rows each; by default ten, and fewer for less than 200 rows.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "predict_proba"):
@@ -144,13 +159,21 @@ class Coverage(Display):
 
     Attributes
     ----------
-    coverages, observed : promised and observed shares, shape (c,).
-    lower, upper : the band that contains 95 % of the observed shares if the promise holds.
-    widths : mean widths of the intervals.
-    n : the number of targets.
-    verdict : the verdict in words.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    coverages, observed : array
+        promised and observed shares, shape (c,).
+    lower, upper : array
+        The band that contains 95 % of the observed shares if the promise holds.
+    widths : array
+        mean widths of the intervals.
+    n : int
+        The number of targets.
+    verdict : str
+        The verdict in words.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

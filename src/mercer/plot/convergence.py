@@ -25,12 +25,19 @@ class Convergence(Display):
 
     Attributes
     ----------
-    labels : the labels of the models.
-    steps, values : one array of shape (steps + 1,) for each model. Values within rounding of the minimum are NaN.
-    minimum : the smallest objective of all models, or the given one.
-    what, by : "objective" or "gradient"; "step" or "seconds".
-    ax_, figure_ : the axes and the figure of the last drawing.
+    labels : list of str
+        The labels of the models.
+    steps, values : list of array
+        One array of shape (steps + 1,) for each model. Values within rounding of the minimum are NaN.
+    minimum : float
+        The smallest objective of all models, or the given one.
+    what, by : str
+        "objective" or "gradient"; "step" or "seconds".
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -65,13 +72,20 @@ class Convergence(Display):
 
         Parameters
         ----------
-        estimators : a fitted model with `trace_`, several of them, or a dictionary by label.
-        labels : one for each model; by default the names of their solvers.
-        what : "objective", above its minimum; or "gradient", its norm.
-        by : "step" or "seconds".
-        minimum : the minimum of the objective, if a better one is known than that of the best of these models.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        estimators
+            A fitted model with `trace_`, several of them, or a dictionary by label.
+        labels : sequence of str or None
+            One for each model; by default the names of their solvers.
+        what : str
+            "objective", above its minimum; or "gradient", its norm.
+        by : str
+            "step" or "seconds".
+        minimum : float or None
+            The minimum of the objective, if a better one is known than that of the best of these models.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         for value, choices, name in ((what, ("objective", "gradient"), "what"), (by, ("step", "seconds"), "by")):
             if value not in choices:

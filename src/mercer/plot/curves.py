@@ -38,12 +38,19 @@ class LearningCurve(Display):
 
     Attributes
     ----------
-    sizes : numbers of training rows, shape (s,).
-    train, test : scores on the training rows and on held-out rows, shape (s, repetitions).
-    by : "leave-one-out" or "folds".
-    error : the name of 1 − score, or "" if the score itself is drawn.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    sizes : array
+        Numbers of training rows, shape (s,).
+    train, test : array
+        scores on the training rows and on held-out rows, shape (s, repetitions).
+    by : str
+        "leave-one-out" or "folds".
+    error : str
+        The name of 1 − score, or "" if the score itself is drawn.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -79,16 +86,25 @@ class LearningCurve(Display):
 
         Parameters
         ----------
-        estimator : any regressor or classifier.
-        X, y : the data.
-        sizes : numbers of training rows, or shares in (0, 1]; by default eight from a twentieth to all.
-        repetitions : the number of random samples of each size, or of folds.
-        by : "loo" for the leave-one-out score in closed form, of models with `loo_score_`; "folds" for scikit-learn's
+        estimator : estimator
+            any regressor or classifier.
+        X, y : array or frame, array
+            The data.
+        sizes
+            Numbers of training rows, or shares in (0, 1]; by default eight from a twentieth to all.
+        repetitions : int
+            The number of random samples of each size, or of folds.
+        by : str
+            "loo" for the leave-one-out score in closed form, of models with `loo_score_`; "folds" for scikit-learn's
             learning_curve; "auto" for the first if possible.
-        scoring : the score of folds, as in scikit-learn.
-        random_state : seed of the samples.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        scoring
+            The score of folds, as in scikit-learn.
+        random_state : int or None
+            Seed of the samples.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         n = length(X)
         closed = _closed(estimator, by, scoring)
@@ -151,13 +167,21 @@ class ValidationCurve(Display):
 
     Attributes
     ----------
-    name, values : the name of the parameter and its values, shape (v,).
-    train, test : scores on training rows and on held-out rows, shape (v, folds); one column with leave-one-out.
-    best : the position of the value with the best mean test score.
-    by : "leave-one-out" or "folds".
-    error : the name of 1 − score, or "" if the score itself is drawn.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    name, values : str, array
+        The name of the parameter and its values, shape (v,).
+    train, test : array
+        scores on training rows and on held-out rows, shape (v, folds); one column with leave-one-out.
+    best : int
+        The position of the value with the best mean test score.
+    by : str
+        "leave-one-out" or "folds".
+    error : str
+        The name of 1 − score, or "" if the score itself is drawn.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -197,16 +221,25 @@ class ValidationCurve(Display):
 
         Parameters
         ----------
-        estimator : any regressor or classifier.
-        X, y : the data.
-        name : the name of the parameter, such as "kernel__sigma", "kernel__degree" or "alpha".
-        values : the values to try.
-        by : "loo" for the leave-one-out score in closed form, one fit per value, of models with `loo_score_`; "folds"
+        estimator : estimator
+            any regressor or classifier.
+        X, y : array or frame, array
+            The data.
+        name : str
+            The name of the parameter, such as "kernel__sigma", "kernel__degree" or "alpha".
+        values
+            The values to try.
+        by : str
+            "loo" for the leave-one-out score in closed form, one fit per value, of models with `loo_score_`; "folds"
             for scikit-learn's validation_curve; "auto" for the first if possible.
-        folds : the number of folds, or a splitter.
-        scoring : the score of folds, as in scikit-learn.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        folds : int
+            The number of folds, or a splitter.
+        scoring
+            The score of folds, as in scikit-learn.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         tried = list(values) if np.iterable(values) else []
         if not tried:
@@ -270,14 +303,23 @@ class TuningPath(Display):
 
     Attributes
     ----------
-    name, x : the parameter that varies, and its values, shape (a,).
-    values : the criterion, one row for each target or kernel, shape (k, a); NaN if it is not known.
-    labels : the labels of the rows.
-    best : (row, x, value) of the choice, one for each target.
-    criterion : the name of the criterion.
-    smallest : whether a smaller value is better.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    name, x : str, array
+        The parameter that varies, and its values, shape (a,).
+    values : array
+        The criterion, one row for each target or kernel, shape (k, a); NaN if it is not known.
+    labels : list of str
+        The labels of the rows.
+    best : list
+        (row, x, value) of the choice, one for each target.
+    criterion : str
+        The name of the criterion.
+    smallest : bool
+        Whether a smaller value is better.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

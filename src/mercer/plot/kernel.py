@@ -31,15 +31,24 @@ class KernelShape(Display):
 
     Attributes
     ----------
-    kind : "distance", "map" or "samples".
-    x, y : the grid, shape (r,); y only for maps, else None.
-    values : k at a distance, one row per kernel, shape (kernels, r); k(·, at) on the grid, shape (r, r); or functions,
-        shape (samples, r).
-    spread : √k(x, x) on the grid, for samples; else None.
-    at : the point z of a map or of distances.
-    labels : the labels of the kernels.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    kind : str
+        "distance", "map" or "samples".
+    x, y : array, array or None
+        The grid, shape (r,); y only for maps, else None.
+    values : array
+        k at a distance, one row per kernel, shape (kernels, r); k(·, at) on the grid, shape (r, r); or functions, shape
+        (samples, r).
+    spread : array or None
+        √k(x, x) on the grid, for samples; else None.
+    at : array
+        The point z of a map or of distances.
+    labels : list of str
+        The labels of the kernels.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -77,18 +86,27 @@ class KernelShape(Display):
 
         Parameters
         ----------
-        kernel : a kernel or weight on vectors; for "distance" also several.
-        kind : "distance" for k along the first column by the distance to z; "map" for k(x, z) over the first two
-            columns; "samples" for functions of one column whose covariance it is. "auto" chooses distances for
-            stationary kernels and a map for others.
-        at : z, a vector. By default 0, and (1, ½) for maps of kernels that are not stationary; further columns that a
+        kernel : Kernel
+            A kernel or weight on vectors; for "distance" also several.
+        kind : str
+            "distance" for k along the first column by the distance to z; "map" for k(x, z) over the first two columns;
+            "samples" for functions of one column whose covariance it is. "auto" chooses distances for stationary
+            kernels and a map for others.
+        at
+            z, a vector. By default 0, and (1, ½) for maps of kernels that are not stationary; further columns that a
             kernel needs are 0.
-        reach : the extent of the plot; by default the distance at which the kernel has faded.
-        samples : the number of functions.
-        resolution : grid points along an axis; by default 300, for maps 150.
-        random_state : seed of the functions.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        reach : float or None
+            The extent of the plot; by default the distance at which the kernel has faded.
+        samples : int
+            The number of functions.
+        resolution : int or None
+            grid points along an axis; by default 300, for maps 150.
+        random_state : int or None
+            Seed of the functions.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         several = list(kernel) if isinstance(kernel, Sequence) else [kernel]
         for one in several:

@@ -90,14 +90,17 @@ _current: ContextVar[Palette] = ContextVar("palette", default=LIGHT)
 def style(name: str = "light") -> Iterator[Palette]:
     """Use this style for plots inside a `with` block; the settings are restored afterwards.
 
-    Parameters
-    ----------
-    name : "light" or "dark".
-
     Yields the colours, for your own additions. Inside the block, everything that matplotlib draws has this style, and
     SVG files keep text as text. Axes that were made elsewhere keep their colours, and plots in them use colours that
     suit them.
 
+    Parameters
+    ----------
+    name : str
+        "light" or "dark".
+
+    Examples
+    --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import mercer as mc
@@ -124,9 +127,13 @@ def svg(picture: Any, *, clear: bool = False) -> str:
 
     Parameters
     ----------
-    picture : a display that was drawn, or a figure of matplotlib.
-    clear : whether the background is transparent.
+    picture
+        A display that was drawn, or a figure of matplotlib.
+    clear : bool
+        Whether the background is transparent.
 
+    Examples
+    --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import mercer as mc

@@ -37,13 +37,21 @@ class GramHeatMap(Display):
 
     Attributes
     ----------
-    K : the matrix in that order, shape (n, n).
-    order : row i of the plot is row order[i] of the data.
-    labels : the classes in the order in which they are shown; empty without labels.
-    boundaries : the first positions of the classes and the end, shape (classes + 1,); empty without labels.
-    kernel : the kernel as text.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    K : array
+        The matrix in that order, shape (n, n).
+    order : array
+        row i of the plot is row order[i] of the data.
+    labels : array
+        The classes in the order in which they are shown; empty without labels.
+    boundaries : array
+        The first positions of the classes and the end, shape (classes + 1,); empty without labels.
+    kernel : str
+        The kernel as text.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -75,14 +83,21 @@ class GramHeatMap(Display):
 
         Parameters
         ----------
-        kernel : a kernel or weight, or a rule X → kernel.
-        X : n objects of any kind.
-        labels : a class for each object. Classes are shown one after the other, each ordered by itself.
-        order : "hierarchical" (average linkage of distances in feature space), "spectral" (the Fiedler vector of the
+        kernel : Kernel, rule
+            A kernel or weight, or a rule X → kernel.
+        X : array, frame or list of objects
+            n objects of any kind.
+        labels
+            A class for each object. Classes are shown one after the other, each ordered by itself.
+        order : str
+            "hierarchical" (average linkage of distances in feature space), "spectral" (the Fiedler vector of the
             similarities), or "given".
-        most : the largest number of points; of more points, this many are shown, at even steps.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        most : int
+            The largest number of points; of more points, this many are shown, at even steps.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         if order not in ("hierarchical", "spectral", "given"):
             raise InvalidInput(
@@ -164,12 +179,19 @@ class EigenvalueSpectrum(Display):
 
     Attributes
     ----------
-    eigenvalues : descending, shape (n,); rounding may make some negative.
-    alphas, degrees_of_freedom : penalties and Σ λ/(λ + alpha) at each, shape (a,).
-    floor : smaller eigenvalues than this, n ε λ₁, are rounding.
-    kernel : the kernel as text.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    eigenvalues : array
+        descending, shape (n,); rounding may make some negative.
+    alphas, degrees_of_freedom : array
+        penalties and Σ λ/(λ + alpha) at each, shape (a,).
+    floor : float
+        smaller eigenvalues than this, n ε λ₁, are rounding.
+    kernel : str
+        The kernel as text.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -194,12 +216,18 @@ class EigenvalueSpectrum(Display):
 
         Parameters
         ----------
-        kernel : a kernel, or a rule X → kernel.
-        X : n objects of any kind.
-        alpha : a penalty > 0 to mark, or several; or None.
-        most : more points than this are refused, since the cost of eigenvalues grows with the cube.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        kernel : Kernel, rule
+            A kernel, or a rule X → kernel.
+        X : array, frame or list of objects
+            n objects of any kind.
+        alpha
+            A penalty > 0 to mark, or several; or None.
+        most : int
+            more points than this are refused, since the cost of eigenvalues grows with the cube.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         alphas = np.atleast_1d(numbers([] if alpha is None else alpha, "`alpha`")).ravel()
         if not (np.isfinite(alphas) & (alphas > 0)).all():

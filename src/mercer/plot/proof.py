@@ -33,12 +33,19 @@ class ProofTree(Display):
 
     Attributes
     ----------
-    claims, rules, conditions, references : the parts of every step, premises after conclusions.
-    kinds : "rule", "axiom", "claim" or "unproven".
-    depth, parent : the depth and the parent of every step, shape (steps,); the parent of the first is −1.
-    valid : whether every leaf is an axiom.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    claims, rules, conditions, references : list of str
+        The parts of every step, premises after conclusions.
+    kinds : list of str
+        "rule", "axiom", "claim" or "unproven".
+    depth, parent : array
+        The depth and the parent of every step, shape (steps,); the parent of the first is −1.
+    valid : bool
+        Whether every leaf is an axiom.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

@@ -26,15 +26,25 @@ class Ranking(Display):
 
     Attributes
     ----------
-    names : the models, the best first.
-    values, low, high : their scores and 90 % intervals, shape (k,).
-    tied : which of them are as good as the best, as far as these rows can show.
-    seconds : the time of all fits of each model.
-    baseline : the score of the baseline.
-    measure : the name of the measure.
-    how : the rows and folds, in words.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    names : list of str
+        The models, the best first.
+    values, low, high : array
+        Their scores and 90 % intervals, shape (k,).
+    tied : array
+        Which of them are as good as the best, as far as these rows can show.
+    seconds : array
+        The time of all fits of each model.
+    baseline : float
+        The score of the baseline.
+    measure : str
+        The name of the measure.
+    how : str
+        The rows and folds, in words.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -61,10 +71,14 @@ class Ranking(Display):
 
         Parameters
         ----------
-        comparison : a result of `mercer.compare`.
-        by : the measure to show; by default the one that ranks.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        comparison : Comparison
+            A result of `mercer.compare`.
+        by : str or None
+            The measure to show; by default the one that ranks.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         if not isinstance(comparison, Comparison):
             raise InvalidInput(

@@ -56,6 +56,8 @@ class RegressionBands(Display):
     whole : whether the column holds few whole numbers, which are drawn as single points.
     ax_, figure_ : the axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -101,12 +103,17 @@ class RegressionBands(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
-        X : the data to show, a matrix or a frame, shape (n, d). Along a column of categories in a frame, the most
+        estimator : estimator
+            A fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
+        X : array, frame or list of objects
+            The data to show, a matrix or a frame, shape (n, d). Along a column of categories in a frame, the most
             frequent ones are marked.
-        y : its targets, shape (n,) or (n, t), or None.
-        column : the column to vary, by name or position; by default the first.
-        at : values of the other columns, a dictionary by name or position, or one value per column. By default the
+        y : array
+            Its targets, shape (n,) or (n, t), or None.
+        column
+            The column to vary, by name or position; by default the first.
+        at
+            Values of the other columns, a dictionary by name or position, or one value per column. By default the
             median, or the most frequent value of a column that is not numeric.
         coverage : the coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
         target : which of several targets.
@@ -207,6 +214,8 @@ class Residuals(Display):
     name : the name of the target, or "".
     ax_, figure_ : the axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -249,14 +258,21 @@ class Residuals(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor.
-        X, y : held-out rows and their targets. On training rows, residuals are too small.
-        kind : "fitted", "qq" or "histogram".
-        left_out : whether X and y are the training rows, and the leave-one-out predictions of the model in closed form
+        estimator : estimator
+            A fitted regressor.
+        X, y : array or frame, array
+            held-out rows and their targets. On training rows, residuals are too small.
+        kind : str
+            "fitted", "qq" or "histogram".
+        left_out : bool
+            Whether X and y are the training rows, and the leave-one-out predictions of the model in closed form
             (`loo_predictions_`) are used.
-        target : which of several targets.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        target : int or None
+            Which of several targets.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         if is_classifier(estimator):

@@ -42,16 +42,27 @@ class DecisionSurface(Display):
 
     Attributes
     ----------
-    x, y : the coordinates of the grid, shape (r,) each.
-    leads : the lead of each class over the others, shape (classes, r, r), which is positive where it is predicted.
-    values : f on the grid, shape (r, r), if there is one function; else None.
-    margin : whether f = ±1 is a margin.
-    classes : the labels.
-    names : the names of the two columns.
-    points, labels : the data in the two columns, shape (n, 2), and their labels; or None.
-    support, bounded : the support vectors, shape (s, 2), and which are at their bound; or None.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    x, y : array
+        The coordinates of the grid, shape (r,) each.
+    leads : array
+        The lead of each class over the others, shape (classes, r, r), which is positive where it is predicted.
+    values : array or None
+        f on the grid, shape (r, r), if there is one function; else None.
+    margin : bool
+        Whether f = ±1 is a margin.
+    classes : array
+        The labels.
+    names : tuple
+        The names of the two columns.
+    points, labels : array or None
+        The data in the two columns, shape (n, 2), and their labels; or None.
+    support, bounded : array or None
+        The support vectors, shape (s, 2), and which are at their bound; or None.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> model = mc.SVC(mc.Gaussian(1.0)).fit(X, X[:, 0] > X[:, 1] ** 2)
@@ -92,17 +103,25 @@ class DecisionSurface(Display):
 
         Parameters
         ----------
-        estimator : a fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline, a
-            grid search.
-        X : the points to show, with at least two columns; a frame gives the axes their names. (The support vectors of a
+        estimator : estimator
+            A fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline, a grid
+            search.
+        X : array, frame or list of objects
+            The points to show, with at least two columns; a frame gives the axes their names. (The support vectors of a
             pipeline are rows of X, which must be its training rows.)
-        y : their labels, all of them known to the estimator, or None.
-        columns : the two columns to show, by name or position (a whole number is a name if the frame has such names).
-            By default the first two.
-        at : a value for every column, at which the other columns are fixed. By default the medians.
-        resolution : grid points along each axis.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        y : array
+            Their labels, all of them known to the estimator, or None.
+        columns
+            The two columns to show, by name or position (a whole number is a name if the frame has such names). By
+            default the first two.
+        at
+            A value for every column, at which the other columns are fixed. By default the medians.
+        resolution : int
+            grid points along each axis.
+        ax : Axes or None
+            axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         if not (is_classifier(estimator) or is_outlier_detector(estimator)):
@@ -153,10 +172,14 @@ class DecisionSurface(Display):
 
         Parameters
         ----------
-        ax : axes of matplotlib, or None.
-        legend : whether to draw a legend below the plot.
-        colours : one colour for each class.
-        size : the area of a point, in square typographic points; by default smaller for many points.
+        ax : Axes or None
+            axes of matplotlib, or None.
+        legend : bool
+            Whether to draw a legend below the plot.
+        colours
+            One colour for each class.
+        size : float or None
+            The area of a point, in square typographic points; by default smaller for many points.
         """
         if size is None:
             n = 0 if self.points is None else len(self.points)

@@ -85,6 +85,8 @@ def write(
     title : the title of the page.
     command : the command that wrote the report, shown at its end.
 
+    Examples
+    --------
     >>> import tempfile, numpy as np, mercer as mc
     >>> from pathlib import Path
     >>> X = np.random.default_rng(0).normal(size=(60, 2))

@@ -31,12 +31,18 @@ class KernelTest:
 
     Attributes
     ----------
-    name : "MMD²" or "HSIC".
-    statistic : the chosen estimate, `unbiased` or `biased`.
-    biased, unbiased : both estimates; the unbiased one is None if there are too few points for it.
-    p_value : (1 + #{permuted ≥ observed})/(1 + B) for B permutations, a valid p-value for every B; None without any.
-    permuted : the statistic under each permutation, shape (B,).
-    hypothesis : the hypothesis that a small p-value speaks against.
+    name : str
+        "MMD²" or "HSIC".
+    statistic : float
+        The chosen estimate, `unbiased` or `biased`.
+    biased, unbiased : float, float or None
+        Both estimates; the unbiased one is None if there are too few points for it.
+    p_value : float or None
+        (1 + #{permuted ≥ observed})/(1 + B) for B permutations, a valid p-value for every B; None without any.
+    permuted : array
+        The statistic under each permutation, shape (B,).
+    hypothesis : str
+        The hypothesis that a small p-value speaks against.
     """
 
     name: str
@@ -65,10 +71,15 @@ def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Expansion:
 
     Parameters
     ----------
-    kernel : a kernel on any objects.
-    X : n points.
-    weights : one number ≥ 0 per point, not all zero; a weight of 2 is a point that occurs twice.
+    kernel : Kernel
+        A kernel on any objects.
+    X : array, frame or list of objects
+        n points.
+    weights
+        One number ≥ 0 per point, not all zero; a weight of 2 is a point that occurs twice.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mu = mc.mean_embedding(mc.Linear(), [[1.0], [2.0], [6.0]])
     >>> mu([[1.0]]), mu.inner(mc.Expansion.at(mc.Linear(), [10.0]))
@@ -104,16 +115,23 @@ def mmd(
 
     Parameters
     ----------
-    kernel : a kernel on any objects; a characteristic one (Gaussian, Laplacian, Matern) sees every difference.
-    X, Y : two samples of at least 2 points.
-    unbiased : which estimate is the statistic.
-    permutations : how often the samples are pooled and split anew for the p-value; 999 is a good number.
-    random_state : a seed or a NumPy generator.
+    kernel : Kernel
+        A kernel on any objects; a characteristic one (Gaussian, Laplacian, Matern) sees every difference.
+    X, Y : array or frame
+        two samples of at least 2 points.
+    unbiased : bool
+        Which estimate is the statistic.
+    permutations : int
+        How often the samples are pooled and split anew for the p-value; 999 is a good number.
+    random_state : int, Generator or None
+        A seed or a NumPy generator.
 
     References
     ----------
     Gretton et al., A kernel two-sample test, JMLR 13, 2012.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> x, y = np.linspace(0, 1, 40)[:, None], np.linspace(0.5, 1.5, 30)[:, None]
     >>> print(mc.mmd(mc.Gaussian(0.5), x, y, permutations=199))
@@ -170,17 +188,24 @@ def hsic(
 
     Parameters
     ----------
-    kernel_x, kernel_y : kernels on any objects, not necessarily of the same kind.
-    X, Y : n ≥ 2 points each; xᵢ and yᵢ were observed together.
-    unbiased : which estimate is the statistic.
-    permutations : how often Y is shuffled against X for the p-value; 999 is a good number.
-    random_state : a seed or a NumPy generator.
+    kernel_x, kernel_y : Kernel
+        Kernels on any objects, not necessarily of the same kind.
+    X, Y : array or frame
+        n ≥ 2 points each; xᵢ and yᵢ were observed together.
+    unbiased : bool
+        Which estimate is the statistic.
+    permutations : int
+        How often Y is shuffled against X for the p-value; 999 is a good number.
+    random_state : int, Generator or None
+        A seed or a NumPy generator.
 
     References
     ----------
     Gretton et al., Measuring statistical dependence with Hilbert-Schmidt norms, ALT 2005.
     Song et al., Supervised feature selection via dependence estimation, ICML 2007.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> x = np.linspace(-1, 1, 50)[:, None]
     >>> bool(np.isclose(np.corrcoef(x[:, 0], x[:, 0] ** 2)[0, 1], 0.0))                # no correlation, but ...

@@ -44,18 +44,27 @@ class Expansion:
 
     Parameters
     ----------
-    kernel : the kernel, or a smoothing weight.
-    X : n points, or points that `kernel.prepare` returned. They are not copied.
-    coef : the coefficients, shape (n,), or (n, t) for t functions on the same points.
-    tail : the part outside the Hilbert space (an intercept, a polynomial), or None. Values and derivatives include it;
+    kernel : Similarity
+        The kernel, or a smoothing weight.
+    X : array, frame or list of objects
+        n points, or points that `kernel.prepare` returned. They are not copied.
+    coef : array
+        The coefficients, shape (n,), or (n, t) for t functions on the same points.
+    tail : Tail or None
+        The part outside the Hilbert space (an intercept, a polynomial), or None. Values and derivatives include it;
         lengths and inner products do not, so with a tail `norm` is the seminorm that was penalised.
 
     Attributes
     ----------
-    kernel, coef, tail : as given; the coefficients as a read-only copy.
-    points : the prepared points.
-    pruning : the report of `prune`, on a function that it returned; else None.
+    kernel, coef, tail
+        As given; the coefficients as a read-only copy.
+    points : Points
+        The prepared points.
+    pruning : Pruning or None
+        The report of `prune`, on a function that it returned; else None.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> f = mc.Expansion(mc.Polynomial(2), [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])      # x0² − x1²
     >>> f([[3.0, 2.0]])
@@ -141,13 +150,17 @@ class Expansion:
 
         Parameters
         ----------
-        d : the argument of `kernel.features`: the number of columns, or the ground set of a kernel on sets. By default
+        d
+            The argument of `kernel.features`: the number of columns, or the ground set of a kernel on sets. By default
             it is taken from the points.
 
         Returns
         -------
-        shape (dimension,), or (dimension, t) for t functions.
+        array
+            Shape (dimension,), or (dimension, t) for t functions.
 
+        Examples
+        --------
         >>> import mercer as mc
         >>> k = mc.Polynomial(2)
         >>> w = mc.Expansion(k, [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]).weights()

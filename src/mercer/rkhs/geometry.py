@@ -78,14 +78,20 @@ def distance(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) ->
 
     Parameters
     ----------
-    kernel : a kernel on any objects.
-    X, Z : n and m points. Without Z, distances within X are computed: exactly symmetric, with a diagonal of zeros.
-    squared : whether to leave out the root.
+    kernel : Kernel
+        A kernel on any objects.
+    X, Z : array, frame or list of objects
+        n and m points. Without Z, distances within X are computed: exactly symmetric, with a diagonal of zeros.
+    squared : bool
+        Whether to leave out the root.
 
     Returns
     -------
-    shape (n, m) or (n, n), in the precision of the points.
+    array
+        Shape (n, m) or (n, n), in the precision of the points.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.distance(mc.Linear(), [[0.0, 0.0], [3.0, 4.0]])
     array([[0., 5.],
@@ -110,15 +116,22 @@ def distance_to_mean(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = F
 
     Parameters
     ----------
-    kernel : a kernel on any objects.
-    X : n points, whose mean is taken.
-    Z : m points; X itself by default.
-    squared : whether to leave out the root.
+    kernel : Kernel
+        A kernel on any objects.
+    X : array, frame or list of objects
+        n points, whose mean is taken.
+    Z : array, frame or list of objects
+        m points; X itself by default.
+    squared : bool
+        Whether to leave out the root.
 
     Returns
     -------
-    shape (m,), in the precision of the points.
+    array
+        Shape (m,), in the precision of the points.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.distance_to_mean(mc.Linear(), [[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]])
     array([3.])
@@ -140,15 +153,22 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
 
     Parameters
     ----------
-    kernel : a kernel on any objects.
-    X : the points to choose from.
-    Z : m points whose neighbours are searched.
-    n : the number of neighbours, from 1 to len(X).
+    kernel : Kernel
+        A kernel on any objects.
+    X : array, frame or list of objects
+        The points to choose from.
+    Z : array, frame or list of objects
+        m points whose neighbours are searched.
+    n : int
+        The number of neighbours, from 1 to len(X).
 
     Returns
     -------
-    distances, indices : both of shape (m, n); the indices are positions in X.
+    distances, indices : array
+        Both of shape (m, n); the indices are positions in X.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> words = ["kernel", "colonel", "lecture"]
     >>> common_letters = mc.FromFunction(lambda s, t: len(set(s) & set(t)))
@@ -274,8 +294,11 @@ def centre(K: Any, X: Any = None, Z: Any = None) -> Array:
 
     Returns
     -------
-    shape (n, n), exactly symmetric if K is; or (m, n).
+    array
+        Shape (n, n), exactly symmetric if K is; or (m, n).
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.centre([[1.0, 2.0], [2.0, 4.0]])
     array([[ 0.25, -0.25],
@@ -340,14 +363,20 @@ def mean_coordinates(kernel: Kernel, X: Any, d: Any = None) -> NDArray[np.float6
 
     Parameters
     ----------
-    kernel : a kernel with a finite feature map.
-    X : n points.
-    d : the argument of `kernel.features`; by default it is taken from the points.
+    kernel : Kernel
+        A kernel with a finite feature map.
+    X : array, frame or list of objects
+        n points.
+    d
+        The argument of `kernel.features`; by default it is taken from the points.
 
     Returns
     -------
-    shape (dimension,): one number for each of `kernel.features(d).names`.
+    array
+        Shape (dimension,): one number for each of `kernel.features(d).names`.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.mean_coordinates(mc.Polynomial(2), [[1.0, 0.0], [3.0, 0.0]])
     array([5., 0., 0.])

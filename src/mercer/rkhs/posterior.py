@@ -39,11 +39,17 @@ class Posterior:
 
     Attributes
     ----------
-    mean : m, an `Expansion` on the n points that were observed. Several functions share one covariance.
-    L : the lower Cholesky factor of S K S + alpha I, shape (n, n). Entries above its diagonal are not read.
-    roots : √w, shape (n,), or None if all weights are one.
-    scale : the unit of the functions, a number or one per function: their covariance is scale² times the kernel's.
+    mean : Expansion
+        m, an `Expansion` on the n points that were observed. Several functions share one covariance.
+    L : array
+        The lower Cholesky factor of S K S + alpha I, shape (n, n). Entries above its diagonal are not read.
+    roots : array or None
+        √w, shape (n,), or None if all weights are one.
+    scale : float or array
+        The unit of the functions, a number or one per function: their covariance is scale² times the kernel's.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.rkhs.posterior import Posterior
     >>> k, X, y = mc.Gaussian(1.0), np.array([[0.0], [1.0]]), np.array([1.0, 2.0])
@@ -99,9 +105,12 @@ class Posterior:
 
         Parameters
         ----------
-        Z : m points.
-        n : the number of functions.
-        rng : a generator, a seed, or None.
+        Z : array, frame or list of objects
+            m points.
+        n : int
+            The number of functions.
+        rng
+            A generator, a seed, or None.
         """
         check_whole_number(n, "n", such_as=10)
         points = self._queries(Z)

@@ -118,8 +118,11 @@ def parse(text: str) -> Similarity:
 
     Parameters
     ----------
-    text : an expression of at most 300 000 characters.
+    text : str
+        An expression of at most 300 000 characters.
 
+    Examples
+    --------
     >>> from mercer.kernels.algebra.expression import parse
     >>> parse("exp(0.5 * Linear()) * Gaussian(1.0) / 4")
     0.25 * (exp(0.5 * Linear()) * Gaussian(sigma=1.0))

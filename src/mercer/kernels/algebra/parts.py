@@ -275,15 +275,20 @@ class Convolution(OverParts):
 
     Parameters
     ----------
-    kernel : the kernel on parts.
-    parts_of : a function of one object that returns its parts, as a list or a matrix with one row per part. It must
-        depend on nothing but the object; the parts of some objects are computed twice to find out.
-    mean : whether to divide by both numbers of parts, so that large objects do not have large values.
+    kernel : Kernel
+        The kernel on parts.
+    parts_of : function
+        A function of one object that returns its parts, as a list or a matrix with one row per part. It must depend on
+        nothing but the object; the parts of some objects are computed twice to find out.
+    mean : bool
+        Whether to divide by both numbers of parts, so that large objects do not have large values.
 
     References
     ----------
     Haussler 1999, Convolution kernels on discrete structures.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Convolution(mc.Delta(), str.split)(["to be or not to be", "to do"])
     array([[10.,  2.],

@@ -20,14 +20,21 @@ class Proof:
 
     Attributes
     ----------
-    claim : what is shown to be positive semidefinite.
-    rule : the rule or axiom by which it is; for a leaf without proof, the reason.
-    condition : the rule's condition with the values it was checked on ("" if it has none).
-    premises : the proofs it rests on.
-    reference : where an axiom is proven.
-    kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
-    rounding : the rounding up to which it holds, relative to √(k(x, x) k(z, z)), as a share of what half of the digits
-        allow; 0 if it is exact.
+    claim : str
+        What is shown to be positive semidefinite.
+    rule : str
+        The rule or axiom by which it is; for a leaf without proof, the reason.
+    condition : str
+        The rule's condition with the values it was checked on ("" if it has none).
+    premises : tuple of Proof
+        The proofs it rests on.
+    reference : str
+        Where an axiom is proven.
+    kind : str
+        "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
+    rounding : float
+        The rounding up to which it holds, relative to √(k(x, x) k(z, z)), as a share of what half of the digits allow;
+        0 if it is exact.
     """
 
     claim: str

@@ -31,13 +31,16 @@ class Graphlet(Counted):
 
     Parameters
     ----------
-    k : the number of nodes of the subgraphs, 3 or 4.
+    k : int
+        The number of nodes of the subgraphs, 3 or 4.
 
     References
     ----------
     Shervashidze et al. 2009, Efficient graphlet kernels for large graph comparison. Ahmed et al. 2015, Efficient
     graphlet counting for large networks.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> square, triangle = mc.Graph([(0, 1), (1, 2), (2, 3), (3, 0)]), mc.Graph([(0, 1), (1, 2), (2, 0)])
     >>> mc.Graphlet(3)([square, triangle])

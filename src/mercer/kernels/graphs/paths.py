@@ -32,6 +32,8 @@ class ShortestPath(Counted):
     ----------
     Borgwardt and Kriegel 2005, Shortest-path kernels on graphs. International Conference on Data Mining.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> path, star = mc.Graph([(0, 1), (1, 2), (2, 3)]), mc.Graph([(0, 1), (0, 2), (0, 3)])
     >>> mc.ShortestPath()([path, star])

@@ -30,14 +30,19 @@ class Propagation(Counted):
 
     Parameters
     ----------
-    h : the number of rounds.
-    width : the width of the bins, in the unit of the attributes; standardise these first.
-    seed : which of all directions and cuts.
+    h : int
+        The number of rounds.
+    width : float
+        The width of the bins, in the unit of the attributes; standardise these first.
+    seed : int
+        Which of all directions and cuts.
 
     References
     ----------
     Neumann et al. 2016, Propagation kernels: efficient graph kernels from propagated information.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> low, high = mc.Graph([(0, 1)], attributes=[0.0, 0.1]), mc.Graph([(0, 1)], attributes=[9.0, 9.1])
     >>> mc.Propagation(2, width=0.5)([low, high])

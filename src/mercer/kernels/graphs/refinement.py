@@ -65,12 +65,15 @@ class WeisfeilerLehman(Counted):
 
     Parameters
     ----------
-    h : the number of rounds; 0 is `VertexHistogram`.
+    h : int
+        The number of rounds; 0 is `VertexHistogram`.
 
     References
     ----------
     Shervashidze et al. 2011, Weisfeiler-Lehman graph kernels. Journal of Machine Learning Research 12.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> path, star = mc.Graph([(0, 1), (1, 2), (2, 3)]), mc.Graph([(0, 1), (0, 2), (0, 3)])
     >>> mc.WeisfeilerLehman(1)([path, star])
@@ -112,12 +115,15 @@ class WeisfeilerLehmanAssignment(Counted):
 
     Parameters
     ----------
-    h : the number of rounds.
+    h : int
+        The number of rounds.
 
     References
     ----------
     Kriege, Giscard and Wilson 2016, On valid optimal assignment kernels and applications to graph classification.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> path, star = mc.Graph([(0, 1), (1, 2), (2, 3)]), mc.Graph([(0, 1), (0, 2), (0, 3)])
     >>> mc.WeisfeilerLehmanAssignment(1)([path, star])

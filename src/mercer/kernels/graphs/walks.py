@@ -80,13 +80,16 @@ class RandomWalk(Kernel):
 
     Parameters
     ----------
-    decay : the weight of a step, below 1/(Δ(G)·Δ(H)) for all pairs of graphs: 0.01 allows degrees up to 9.
+    decay : float
+        The weight of a step, below 1/(Δ(G)·Δ(H)) for all pairs of graphs: 0.01 allows degrees up to 9.
 
     References
     ----------
     Gärtner, Flach and Wrobel 2003, On graph kernels: hardness results and efficient alternatives. Vishwanathan et al.
     2010, Graph kernels. Journal of Machine Learning Research 11.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> edge, path = mc.Graph([(0, 1)]), mc.Graph([(0, 1), (1, 2)])
     >>> mc.RandomWalk(0.1)([edge, path]).round(3)

@@ -44,12 +44,15 @@ class GlobalAlignment(OnSeries, Kernel):
 
     Parameters
     ----------
-    static : the kernel s of two points in time, with s(p, p) = 1 and s ≥ 0, such as a Gaussian.
+    static : Kernel
+        The kernel s of two points in time, with s(p, p) = 1 and s ≥ 0, such as a Gaussian.
 
     References
     ----------
     M. Cuturi, Fast global alignment kernels, ICML 2011.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> rise, late, fall = [0.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0, 2.0], [2.0, 1.0, 0.0]
     >>> mc.GlobalAlignment(mc.Gaussian(1.0)).normalize()([rise, late, fall]).round(3)

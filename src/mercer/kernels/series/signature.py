@@ -104,13 +104,17 @@ class Signature(_Paths, Kernel):
 
     Parameters
     ----------
-    level : the highest level n.
-    static : the kernel of two points in time; `Linear()` gives the signature of the series itself.
+    level : int
+        The highest level n.
+    static : Kernel
+        The kernel of two points in time; `Linear()` gives the signature of the series itself.
 
     References
     ----------
     F. J. Király and H. Oberhauser, Kernels for sequentially ordered data, JMLR 20, 2019.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> rise, late, fall = [0.0, 1.0, 2.0], [0.0, 0.0, 0.0, 2.0], [2.0, 1.0, 0.0]
     >>> mc.Signature(level=2)([rise, late, fall])                   # 1 + 2·2 + (2²/2)·(2²/2) = 9
@@ -251,14 +255,18 @@ class SignaturePDE(_Paths, Indefinite):
 
     Parameters
     ----------
-    static : the kernel of two points in time.
-    refine : how many times every step is halved; each time the error is divided by about four.
+    static : Kernel
+        The kernel of two points in time.
+    refine : int
+        How many times every step is halved; each time the error is divided by about four.
 
     References
     ----------
     C. Salvi, T. Cass, J. Foster, T. Lyons and W. Yang, The signature kernel is the solution of a Goursat PDE, SIAM
     Journal on Mathematics of Data Science 3, 2021.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> x, z = [[0.0, 0.0], [1.0, 0.5]], [[0.0, 1.0], [1.0, 2.0]]   # Σ 1.5ᵐ/(m!)², m = 0, 1, …
     >>> mc.Signature(level=12)([x], [z]).round(6), mc.SignaturePDE(refine=4)([x], [z]).round(6)

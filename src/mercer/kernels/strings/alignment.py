@@ -95,15 +95,20 @@ class LocalAlignment(OfPairs, Kernel):
 
     Parameters
     ----------
-    beta : β > 0; the larger it is, the more the best alignments outweigh all others.
-    opening, extension : o and e > 0, the penalties of the first and of every further symbol of a gap.
-    scores : "blosum62" for proteins (other symbols count as one more letter), or (match, mismatch). It is a kernel if
-        the matrix exp(β·S) is positive semidefinite, which `proof()` checks.
+    beta : float
+        β > 0; the larger it is, the more the best alignments outweigh all others.
+    opening, extension : float
+        o and e > 0, the penalties of the first and of every further symbol of a gap.
+    scores : str
+        "blosum62" for proteins (other symbols count as one more letter), or (match, mismatch). It is a kernel if the
+        matrix exp(β·S) is positive semidefinite, which `proof()` checks.
 
     References
     ----------
     Saigo, Vert, Ueda and Akutsu 2004, Protein homology detection using string alignment kernels.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> k = mc.LocalAlignment(0.1).normalize()
     >>> k(["GILKKILKK", "GILKGILKK", "WWWW"]).round(3)
@@ -205,13 +210,17 @@ class SmithWaterman(_NotAKernel):
 
     Parameters
     ----------
-    opening, extension : the penalties > 0 of the first and of every further symbol of a gap.
-    scores : "blosum62" for proteins (other symbols count as one more letter), or (match, mismatch).
+    opening, extension : float
+        The penalties > 0 of the first and of every further symbol of a gap.
+    scores : str
+        "blosum62" for proteins (other symbols count as one more letter), or (match, mismatch).
 
     References
     ----------
     Smith and Waterman 1981, Identification of common molecular subsequences. Gotoh 1982 for the penalties.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.SmithWaterman(scores=(2.0, -1.0), opening=2.0)(["GATTACA", "GACTACA"])
     array([[14., 11.],

@@ -30,14 +30,18 @@ class WeightedDegree(OfRuns):
 
     Parameters
     ----------
-    d : the length of the longest runs.
-    shift : how many places apart equal runs may be; 0 compares equal places only.
+    d : int
+        The length of the longest runs.
+    shift : int
+        How many places apart equal runs may be; 0 compares equal places only.
 
     References
     ----------
     Rätsch and Sonnenburg 2004, Accurate splice site detection for Caenorhabditis elegans.
     Rätsch, Sonnenburg and Schölkopf 2005, RASE: recognition of alternatively spliced exons.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.WeightedDegree(2)(["ACGT", "ACTT", "TACG"]).round(3)
     array([[3.667, 2.333, 0.   ],

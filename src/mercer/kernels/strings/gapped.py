@@ -32,14 +32,18 @@ class GappedKmers(OfRuns):
 
     Parameters
     ----------
-    g : the length of a window. Strings that are shorter have no features.
-    k : how many of its symbols count, from 1 to g.
+    g : int
+        The length of a window. Strings that are shorter have no features.
+    k : int
+        How many of its symbols count, from 1 to g.
 
     References
     ----------
     Leslie and Kuang 2004, Fast string kernels using inexact matching for protein sequences.
     Ghandi, Lee, Mohammad-Noori and Beer 2014, Enhanced regulatory sequence prediction using gapped k-mer features.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> k = mc.GappedKmers(3, 2)
     >>> k(["ACGT", "AGGT"])
@@ -104,14 +108,19 @@ class Mismatch(OfRuns):
 
     Parameters
     ----------
-    k : the length of the words.
-    m : the number of mismatches, from 0 to k.
-    alphabet : the letters of the words; more letters make the neighbourhoods larger.
+    k : int
+        The length of the words.
+    m : int
+        The number of mismatches, from 0 to k.
+    alphabet : str
+        The letters of the words; more letters make the neighbourhoods larger.
 
     References
     ----------
     Leslie, Eskin, Cohen, Weston and Noble 2004, Mismatch string kernels for discriminative protein classification.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Mismatch(3, 1)(["ACG", "ACT", "TTT"])       # 10 words are within 1 of ACG, 4 of them within 1 of ACT
     array([[10.,  4.,  0.],

@@ -32,11 +32,16 @@ class NGrams(OfRuns):
 
     Parameters
     ----------
-    n : the length of the runs, or (shortest, longest).
-    fold : whether upper and lower case are the same.
-    unit : "characters" or "words". A word is a run of letters, digits, underscores and inner apostrophes; everything
+    n : int
+        The length of the runs, or (shortest, longest).
+    fold : bool
+        Whether upper and lower case are the same.
+    unit : str
+        "characters" or "words". A word is a run of letters, digits, underscores and inner apostrophes; everything
         between words is ignored.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.NGrams(2)(["banana", "Ananas", "cherry"])
     array([[9., 8., 0.],

@@ -29,13 +29,17 @@ class Spectrum(OfRuns):
 
     Parameters
     ----------
-    k : the length of the runs, or (shortest, longest) for runs of several lengths (the blended spectrum).
-    weights : w ≥ 0, one for each length; 1 if none are given.
+    k : int
+        The length of the runs, or (shortest, longest) for runs of several lengths (the blended spectrum).
+    weights
+        w ≥ 0, one for each length; 1 if none are given.
 
     References
     ----------
     Leslie, Eskin and Noble 2002, The spectrum kernel: a string kernel for SVM protein classification.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Spectrum(2)(["GATTACA", "ATTAC", ["A", "T", "T"]])
     array([[6., 4., 2.],

@@ -31,13 +31,17 @@ class Subsequence(OfPairs, Kernel):
 
     Parameters
     ----------
-    p : the number of symbols of a subsequence. Strings that are shorter have none.
-    decay : λ > 0, usually below 1; a small one counts almost only symbols that are neighbours.
+    p : int
+        The number of symbols of a subsequence. Strings that are shorter have none.
+    decay : float
+        λ > 0, usually below 1; a small one counts almost only symbols that are neighbours.
 
     References
     ----------
     Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins 2002, Text classification using string kernels.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Subsequence(2, 0.5)(["cat", "car", "bat", "bar"])            # c-a in cat and car: λ⁴
     array([[0.140625, 0.0625  , 0.0625  , 0.      ],

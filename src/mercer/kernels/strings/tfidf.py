@@ -31,10 +31,15 @@ class WeightedCounts(Node, Counted):
 
     Parameters
     ----------
-    kernel : a kernel of counted features, such as `NGrams` or `Spectrum`.
-    keys : the features with a weight, as signed 64-bit keys; all others have weight 0.
-    weights : w ≥ 0, one for each.
+    kernel : Kernel
+        A kernel of counted features, such as `NGrams` or `Spectrum`.
+    keys
+        The features with a weight, as signed 64-bit keys; all others have weight 0.
+    weights
+        w ≥ 0, one for each.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> k = mc.TfIdf(mc.NGrams(1, unit="words"))(["a cat", "a dog"])
     >>> type(k.kernel).__name__, k(["a cat", "cat cat"]).round(3)
@@ -135,13 +140,17 @@ class TfIdf(Value):
 
     Parameters
     ----------
-    kernel : a kernel of counted features: words by default, or `NGrams(3)`, `Spectrum(4)`, `GappedKmers(6, 4)`, …
-    normalise : whether the result is the cosine, which does not grow with the length of texts.
+    kernel : Kernel
+        A kernel of counted features: words by default, or `NGrams(3)`, `Spectrum(4)`, `GappedKmers(6, 4)`, …
+    normalise : bool
+        Whether the result is the cosine, which does not grow with the length of texts.
 
     References
     ----------
     Spärck Jones 1972, A statistical interpretation of term specificity and its application in retrieval.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> texts = ["win a prize now", "see you now", "a prize for you", "see you at ten"]
     >>> model = mc.SVC(mc.TfIdf()).fit(texts, ["spam", "ham", "spam", "ham"])

@@ -58,9 +58,13 @@ class Missing(Unary):
 
     Parameters
     ----------
-    kernel : the kernel of present values, on one column (on several, a row with any missing value counts as missing).
-    like : values that a missing one might have had, such as quantiles of the column.
+    kernel : Kernel
+        The kernel of present values, on one column (on several, a row with any missing value counts as missing).
+    like
+        Values that a missing one might have had, such as quantiles of the column.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = [[0.0], [1.0], [np.nan]]
     >>> mc.Missing(mc.Gaussian(1.0))(X).round(3)

@@ -57,6 +57,8 @@ class TableKernel(Value):
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
 
+    Examples
+    --------
     >>> import pandas as pd, mercer as mc
     >>> people = pd.DataFrame({"age": [31, 45, None, 52], "city": ["Rome", "Oslo", "Rome", None], "paid": [1, 0, 1, 1]})
     >>> print(mc.TableKernel().explain(people))
@@ -225,9 +227,13 @@ def table_kernel(
 
     Parameters
     ----------
-    frame : a pandas or Polars frame, or rows without names (then columns are called x0, x1, …).
-    target, missing, roles, interaction : see `TableKernel`.
+    frame
+        A pandas or Polars frame, or rows without names (then columns are called x0, x1, …).
+    target, missing, roles, interaction
+        see `TableKernel`.
 
+    Examples
+    --------
     >>> import pandas as pd, mercer as mc
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, 4.0, 8.0], "colour": ["red", "red", "blue", "blue"]})
     >>> mc.table_kernel(frame)(frame).round(2)

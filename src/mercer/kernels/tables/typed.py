@@ -82,6 +82,8 @@ class Typed(Viewed, Kernel):
     ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
     complete : names of columns in which a missing value is refused.
 
+    Examples
+    --------
     >>> import pandas as pd, mercer as mc
     >>> k = mc.Typed(mc.Gaussian(1.0).on("age") * mc.Delta().on("city"), numbers=["age"], categories=["city"])
     >>> k(pd.DataFrame({"city": ["Rome", "Oslo"], "age": [31, 45]}))

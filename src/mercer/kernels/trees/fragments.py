@@ -68,6 +68,8 @@ class Subtree(Counted):
     ----------
     Vishwanathan and Smola 2003, Fast kernels for string and tree matching.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Subtree()(["(S (NP dogs) bark)", "(S (NP dogs) (VP bark))"])
     array([[4., 3.],
@@ -184,12 +186,15 @@ class SubsetTree(Fragments):
 
     Parameters
     ----------
-    decay : the weight of a production, > 0; below 1 large fragments count less.
+    decay : float
+        The weight of a production, > 0; below 1 large fragments count less.
 
     References
     ----------
     Collins and Duffy 2001, Convolution kernels for natural language.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.SubsetTree(1.0)(["(S (NP dogs) (VP bark))", "(S (NP cats) (VP bark))"])
     array([[6., 3.],
@@ -233,13 +238,17 @@ class PartialTree(Fragments):
 
     Parameters
     ----------
-    decay : the weight of a node, > 0; below 1 large parts count less.
-    gap : the weight of every child within the span of a part, > 0; below 1 wide parts with gaps count less.
+    decay : float
+        The weight of a node, > 0; below 1 large parts count less.
+    gap : float
+        The weight of every child within the span of a part, > 0; below 1 wide parts with gaps count less.
 
     References
     ----------
     Moschitti 2006, Efficient convolution kernels for dependency and constituent syntactic trees.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.PartialTree(1.0, 1.0)(["(a b c)", "(a c)"])
     array([[6., 3.],

@@ -123,9 +123,12 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
 
     Parameters
     ----------
-    kernel : a kernel, or a symmetric matrix.
-    X : the data set, for a kernel.
-    roundings : r, if you know a better value.
+    kernel : Similarity or array
+        A kernel, or a symmetric matrix.
+    X : array, frame or list of objects
+        The data set, for a kernel.
+    roundings : int or None
+        r, if you know a better value.
 
     Examples
     --------
@@ -350,8 +353,14 @@ def repair(K: ArrayLike, method: str = "clip") -> Repair:
 
     Parameters
     ----------
-    K : symmetric matrix.
-    method : "clip", "flip" or "shift".
+    K : array
+        symmetric matrix.
+    method : str
+        "clip", "flip" or "shift".
+
+    References
+    ----------
+    Chen, Garcia, Gupta, Rahimi and Cazzanti, Similarity-based classification, JMLR 10, 2009.
 
     Examples
     --------
@@ -361,10 +370,6 @@ def repair(K: ArrayLike, method: str = "clip") -> Repair:
     [[1.5, 1.5], [1.5, 1.5]]
     >>> print(r)
     clip: 1 of 2 eigenvalues was negative (smallest -1); K moved by 1, 31.6 % of its Frobenius norm
-
-    References
-    ----------
-    Chen, Garcia, Gupta, Rahimi and Cazzanti, Similarity-based classification, JMLR 10, 2009.
     """
     if method not in ("clip", "flip", "shift"):
         raise InvalidInput(

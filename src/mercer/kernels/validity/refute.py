@@ -137,21 +137,29 @@ def refute(
 
     Parameters
     ----------
-    kernel : the similarity to refute.
-    dim : dimension of the points; by default up to three dimensions that the kernel accepts.
-    points : candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A
-        kernel on named columns needs a data frame.
-    space : "vectors", "sets", "strings", "categories" or another space of a known kernel; by default the kernel's
-        own.
-    alphabet : the letters of made-up strings.
-    length : the first made-up strings have up to this many letters, the first sets up to this many elements.
-    seconds, trials : when to give up: after this time, or this many configurations of points. The clock is read before
-        every evaluation, which itself is not interrupted.
-    random_state : seed of the search.
+    kernel : Similarity
+        The similarity to refute.
+    dim : int or None
+        dimension of the points; by default up to three dimensions that the kernel accepts.
+    points
+        candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A kernel
+        on named columns needs a data frame.
+    space : str or None
+        "vectors", "sets", "strings", "categories" or another space of a known kernel; by default the kernel's own.
+    alphabet : str
+        The letters of made-up strings.
+    length : int
+        The first made-up strings have up to this many letters, the first sets up to this many elements.
+    seconds, trials : float, int or None
+        When to give up: after this time, or this many configurations of points. The clock is read before every
+        evaluation, which itself is not interrupted.
+    random_state : int, random.Generator or None
+        Seed of the search.
 
     Returns
     -------
-    A `Refutation`. It prints the counterexample, or "not refuted after N trials", which proves nothing.
+    Refutation
+        It prints the counterexample, or "not refuted after N trials", which proves nothing.
 
     Examples
     --------

@@ -46,6 +46,8 @@ class AdditiveChiSquared(Common):
     ----------
     Vedaldi and Zisserman 2012, Efficient additive kernels via explicit feature maps.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.AdditiveChiSquared()([[1.0, 2.0, 0.0], [3.0, 2.0, 1.0]])
     array([[3. , 3.5],
@@ -80,12 +82,15 @@ class ChiSquared(Histogram):
 
     Parameters
     ----------
-    sigma : the width; scikit-learn's `chi2_kernel` with gamma is σ = 1/√(2·gamma).
+    sigma : float
+        The width; scikit-learn's `chi2_kernel` with gamma is σ = 1/√(2·gamma).
 
     References
     ----------
     Vedaldi and Zisserman 2012, Efficient additive kernels via explicit feature maps.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.ChiSquared(1.0)([[1.0, 2.0, 0.0], [3.0, 2.0, 1.0]]).round(4)
     array([[1.    , 0.3679],

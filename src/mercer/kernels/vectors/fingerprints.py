@@ -90,6 +90,8 @@ class Tanimoto(Kernel):
     Gower 1971, A general coefficient of similarity; Ralaivola et al. 2005, Graph kernels for chemical informatics;
     Swamidass et al. 2005, Kernels for small molecules.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Tanimoto()([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]).round(4)
     array([[1.    , 0.3333, 0.    ],

@@ -192,6 +192,8 @@ class HistogramIntersection(Common):
     ----------
     Swain and Ballard 1991; Barla, Odone and Verri 2003.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.HistogramIntersection()([[1.0, 2.0, 0.0], [3.0, 1.0, 1.0]])
     array([[3., 2.],
@@ -220,6 +222,8 @@ class MinMax(Histogram):
     ----------
     Ralaivola et al. 2005, Graph kernels for chemical informatics; Ioffe 2010.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.MinMax()([[1.0, 2.0, 0.0], [3.0, 1.0, 1.0]]).round(4)
     array([[1.    , 0.3333],
@@ -267,6 +271,8 @@ class Hellinger(Histogram):
     ----------
     Jebara, Kondor and Howard 2004, Probability product kernels.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Hellinger()([[0.25, 0.75], [1.0, 0.0]])
     array([[1. , 0.5],

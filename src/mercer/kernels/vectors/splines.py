@@ -139,18 +139,22 @@ class Polyharmonic(_Power):
 
     Parameters
     ----------
-    degree : k, a whole number from 1 to 20.
-    sigma : the unit of distances, one or one per column. It changes the size of the penalty, not the interpolant.
+    degree : int
+        k, a whole number from 1 to 20.
+    sigma
+        The unit of distances, one or one per column. It changes the size of the penalty, not the interpolant.
 
+    References
+    ----------
+    Wendland, Scattered Data Approximation, 2005, theorems 8.16 and 8.17.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Polyharmonic(3)([[0.0]], [[2.0]]), mc.Polyharmonic(1)([[0.0]], [[2.0]])
     (array([[8.]]), array([[-2.]]))
     >>> mc.Polyharmonic(3).order                                       # so that it needs a linear tail
     2
-
-    References
-    ----------
-    Wendland, Scattered Data Approximation, 2005, theorems 8.16 and 8.17.
     """
 
     about: ClassVar[About] = About(

@@ -50,13 +50,17 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
-    budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
-    class_weight : None, "balanced" or numbers > 0 by label.
-    random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
-        that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
-        fitted.
+    budget : int, str or None
+        Memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    loss : str
+        "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
+    class_weight : dict, "balanced" or None
+        None, "balanced" or numbers > 0 by label.
+    random_state : int
+        The seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
+    progress
+        called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
+        was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
@@ -70,6 +74,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
     last_fit_ : the number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from mercer import AutoClassifier
     >>> X, y = load_iris(return_X_y=True)

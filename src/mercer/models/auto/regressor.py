@@ -45,12 +45,15 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
-    budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    loss : "auto", "squared", "log", "poisson" or "robust"; with an exposure "auto" is "poisson".
-    random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
-        that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
-        fitted.
+    budget : int, str or None
+        Memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    loss : str
+        "auto", "squared", "log", "poisson" or "robust"; with an exposure "auto" is "poisson".
+    random_state : int
+        The seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
+    progress
+        called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
+        was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
@@ -64,9 +67,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     response_ : from values of `model_` to predictions in the units of the target, and their intervals.
     loo_error_ : the leave-one-out mean squared error on the scale of y (on a sample, if there are many rows), times
         `loo_optimism_`: an estimate of the error on new rows.
-    loo_optimism_ : the factor by which tuning on the same rows made that error too small, estimated by tuning on
-        halves of the rows; 1 if there are too few rows, or too little time.
+    loo_optimism_
+        The factor by which tuning on the same rows made that error too small, estimated by tuning on halves of the
+        rows; 1 if there are too few rows, or too little time.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from mercer import AutoRegressor
     >>> rng = np.random.default_rng(0)
@@ -106,14 +112,18 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> Self:
         """Choose and fit a model of n points X and targets y, shape (n,).
 
+        An interrupt keeps the best model so far, fitted to some rows, and is raised again.
+
         Parameters
         ----------
-        X, y : points and targets.
-        sample_weight : how often each row counts, or the column of `roles` that is the "weight".
-        exposure : time, area or number at risk, > 0, of which y is a count, or the column of `roles` that is the
-            "exposure". The mean of y is then exposure · exp(f(x)), with Poisson's loss.
+        X, y : array or frame, array
+            Points and targets.
+        sample_weight : array or None
+            How often each row counts, or the column of `roles` that is the "weight".
+        exposure : array or None
+            Time, area or number at risk, > 0, of which y is a count, or the column of `roles` that is the "exposure".
+            The mean of y is then exposure · exp(f(x)), with Poisson's loss.
 
-        An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
         check_choice(self.loss, "loss", LOSSES)
         parts = self._parts(X, sample_weight, exposure)

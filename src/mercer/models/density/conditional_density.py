@@ -46,32 +46,46 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     Nadaraya-Watson's, (29). With a full joint covariance Σ the components depend on x: their means are
     tₙ + Σ_tx Σ_xx⁻¹(x − xₙ), their covariance is Σ_tt − Σ_tx Σ_xx⁻¹ Σ_xt.
 
+    Sample weights count as repetitions. Far from all data the nearest point decides, and predictions are finite.
+
     Parameters
     ----------
-    kernel : k, a family such as mc.Epanechnikov (None is the Gaussian) whose width is `bandwidth`; any kernel or weight
-        ≥ 0, also on strings, sets and other objects, used unchanged unless there is a `bandwidth`; or a rule
-        X → kernel.
-    bandwidth : the width of k: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these; "loo"
-        (the default) for the largest leave-one-out likelihood of t given x; or "scott", "silverman" and "isj" for x
-        and t together, which ignore how t depends on x.
-    target_kernel : K, a family of densities, or one with its width; None is the Gaussian. Several targets have a
-        product of them.
-    target_bandwidth : the width of K, in the same ways; one per target. (For a kernel on objects the default is
-        "scott".)
-    covariance : the joint covariance of (x, t), shape (d + t, d + t), or "scott"; then both kernels are Gaussian and
-        the other widths must be left out.
-    tolerance : the relative error that fast sums may make to save time.
+    kernel : Kernel, class, rule or None
+        k, a family such as mc.Epanechnikov (None is the Gaussian) whose width is `bandwidth`; any kernel or weight ≥ 0,
+        also on strings, sets and other objects, used unchanged unless there is a `bandwidth`; or a rule X → kernel.
+    bandwidth : float, array, str or None
+        The width of k: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these; "loo" (the
+        default) for the largest leave-one-out likelihood of t given x; or "scott", "silverman" and "isj" for x and t
+        together, which ignore how t depends on x.
+    target_kernel : Kernel or None
+        K, a family of densities, or one with its width; None is the Gaussian. Several targets have a product of them.
+    target_bandwidth
+        The width of K, in the same ways; one per target. (For a kernel on objects the default is "scott".)
+    covariance : array
+        The joint covariance of (x, t), shape (d + t, d + t), or "scott"; then both kernels are Gaussian and the other
+        widths must be left out.
+    tolerance : float
+        The relative error that fast sums may make to save time.
 
     Attributes
     ----------
-    kernel_, target_kernel_ : the kernels with their widths.
-    bandwidth_, target_bandwidth_ : the widths (d,) and (t,), or covariance matrices; None for a kernel on objects.
-    covariance_ : the joint covariance, or None.
-    slope_ : Σ_tx Σ_xx⁻¹, shape (t, d), or None.
-    status_ : the rules that chose the widths, with notes.
+    kernel_, target_kernel_
+        The kernels with their widths.
+    bandwidth_, target_bandwidth_
+        The widths (d,) and (t,), or covariance matrices; None for a kernel on objects.
+    covariance_
+        The joint covariance, or None.
+    slope_ : array
+        Σ_tx Σ_xx⁻¹, shape (t, d), or None.
+    status_ : str
+        The rules that chose the widths, with notes.
 
-    Sample weights count as repetitions. Far from all data the nearest point decides, and predictions are finite.
+    References
+    ----------
+    Lecture 004, (26)–(31); Hall, Racine & Li, JASA 99, 2004.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.models.density.conditional_density import ConditionalDensity
     >>> rng = np.random.default_rng(0)
@@ -81,10 +95,6 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     >>> mean, std = model.predict([[0.25]], return_std=True)
     >>> mean.round(2), std.round(2)
     (array([0.94]), array([0.23]))
-
-    References
-    ----------
-    Lecture 004, (26)–(31); Hall, Racine & Li, JASA 99, 2004.
     """
 
     kernel: Any = None

@@ -45,35 +45,53 @@ class OnGrid(NamedTuple):
 class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The density p(x) = Σᵢ wᵢ K_h(x − xᵢ) / Σᵢ wᵢ, a normalised kernel around every point.
 
+    Sample weights count as repetitions, also for "loo", which leaves equal rows out together.
+
     Parameters
     ----------
-    kernel : a family such as mc.Gaussian or mc.Epanechnikov (None is the Gaussian); a kernel with its width, such as
+    kernel : Kernel, class, rule or None
+        A family such as mc.Gaussian or mc.Epanechnikov (None is the Gaussian); a kernel with its width, such as
         mc.Gaussian(0.5), whose width is used unless there is a `bandwidth`; or a rule X → kernel.
-    bandwidth : a number > 0 or one per column of numbers, the kernel's sigma; a covariance matrix (d, d), with which
-        the data is whitened; a rule X → any of these; or the name of a rule: "isj" (the default for a family), "scott",
+    bandwidth : float, array, str or None
+        A number > 0 or one per column of numbers, the kernel's sigma; a covariance matrix (d, d), with which the data
+        is whitened; a rule X → any of these; or the name of a rule: "isj" (the default for a family), "scott",
         "silverman", or "loo" for the largest leave-one-out likelihood. Named rules compute Gaussian widths; other
         kernels get the width that smooths equally.
-    adaptive : Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, where p̃ is a first density of fixed width and g
-        its geometric mean on the data; a number replaces the 1/2.
-    categorical, ordered : columns (positions, or names in a data frame) that hold unordered and ordered categories;
-        they are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an
-        ordered pandas Categorical and a Polars Enum as declared, other text by a dict {column: levels, the lowest
-        first}. A level that was neither declared nor seen by `fit` has density 0.
-    category_bandwidth : λ, the mass that a level gives to the others: a number, one per such column (the categorical
-        ones first), or None for the likeliest.
-    tolerance : the relative error of the density that fast sums may make to save time.
+    adaptive : bool or float
+        Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, where p̃ is a first density of fixed width and g its
+        geometric mean on the data; a number replaces the 1/2.
+    categorical, ordered
+        Columns (positions, or names in a data frame) that hold unordered and ordered categories; they are smoothed over
+        their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an ordered pandas Categorical
+        and a Polars Enum as declared, other text by a dict {column: levels, the lowest first}. A level that was neither
+        declared nor seen by `fit` has density 0.
+    category_bandwidth
+        λ, the mass that a level gives to the others: a number, one per such column (the categorical ones first), or
+        None for the likeliest.
+    tolerance : float
+        The relative error of the density that fast sums may make to save time.
 
     Attributes
     ----------
-    kernel_ : the kernel with its width (on whitened data if `bandwidth_` is a matrix).
-    bandwidth_ : (d,) widths, or the (d, d) covariance.
-    category_bandwidth_ : (q,), λ of the categories.
-    categories_ : the levels of every column of categories.
-    factors_ : (n,), the adaptive factors of the widths, or None.
-    status_ : the rule that chose the widths, with notes.
+    kernel_ : Kernel
+        The kernel with its width (on whitened data if `bandwidth_` is a matrix).
+    bandwidth_
+        (d,) widths, or the (d, d) covariance.
+    category_bandwidth_
+        (q,), λ of the categories.
+    categories_
+        The levels of every column of categories.
+    factors_
+        (n,), the adaptive factors of the widths, or None.
+    status_ : str
+        The rule that chose the widths, with notes.
 
-    Sample weights count as repetitions, also for "loo", which leaves equal rows out together.
+    References
+    ----------
+    Silverman, Density Estimation, 1986; Botev, Grotowski & Kroese, Annals of Statistics 38, 2010.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.models.density.parzen import ParzenDensity
     >>> x = np.random.default_rng(0).normal(size=(500, 1))
@@ -82,10 +100,6 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     array([0.36, 0.25])
     >>> model.score_samples([[1e6]]) < -1e12
     array([ True])
-
-    References
-    ----------
-    Silverman, Density Estimation, 1986; Botev, Grotowski & Kroese, Annals of Statistics 38, 2010.
     """
 
     kernel: Any = None
@@ -197,9 +211,13 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
         Parameters
         ----------
-        n : points along every axis; by default 512 on a line, 128 in a plane.
-        margin : how far the grid extends beyond the data, in standard deviations of the kernel.
+        n : int or None
+            Points along every axis; by default 512 on a line, 128 in a plane.
+        margin : float
+            How far the grid extends beyond the data, in standard deviations of the kernel.
 
+        Examples
+        --------
         >>> from mercer.models.density.parzen import ParzenDensity
         >>> grid = ParzenDensity(bandwidth=1.0).fit([[0.0, 0.0], [1.0, 3.0]]).on_grid(64)
         >>> [axis.shape for axis in grid.axes], grid.density.shape

@@ -116,20 +116,35 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
 
     Parameters
     ----------
-    shrinkage : s in [0, 1], towards one variance for all columns, in their units; or "auto", which shrinks correlations
-        only, T = diag(S_w), with the s of least expected error (Ledoit and Wolf).
-    alpha : a ridge on the scatter S_w, ≥ 0, not scaled by the number of rows.
-    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
+    shrinkage : float or str
+        s in [0, 1], towards one variance for all columns, in their units; or "auto", which shrinks correlations only, T
+        = diag(S_w), with the s of least expected error (Ledoit and Wolf).
+    alpha : float
+        A ridge on the scatter S_w, ≥ 0, not scaled by the number of rows.
+    priors
+        π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
 
     Attributes
     ----------
-    classes_, priors_ : the labels, sorted, and their prior probabilities.
-    means_, covariance_ : the class means, shape (k, d), and Σ, shape (d, d).
-    coef_, intercept_ : the linear scores, (k, d) and (k,); the log-odds, (1, d) and (1,), for two classes.
-    directions_, ratios_ : the axes of `transform`, shape (d, r), and between-class over within-class scatter on each.
-    centres_ : the class means on the axes, shape (k, r).
-    shrinkage_, rank_, status_ : the s that was used, the rank of S_w, and how Σ was inverted, in words.
+    classes_, priors_ : array
+        The labels, sorted, and their prior probabilities.
+    means_, covariance_ : array
+        The class means, shape (k, d), and Σ, shape (d, d).
+    coef_, intercept_ : array, float or array
+        The linear scores, (k, d) and (k,); the log-odds, (1, d) and (1,), for two classes.
+    directions_, ratios_ : array
+        The axes of `transform`, shape (d, r), and between-class over within-class scatter on each.
+    centres_ : array
+        The class means on the axes, shape (k, r).
+    shrinkage_, rank_, status_
+        The s that was used, the rank of S_w, and how Σ was inverted, in words.
 
+    References
+    ----------
+    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, section 4.3.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
@@ -138,10 +153,6 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
     (1.0, (178, 2), array([9.08, 4.13]))
     >>> print(model.status_)
     covariance of rank 13 in 13 columns
-
-    References
-    ----------
-    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, section 4.3.
     """
 
     _: KW_ONLY
@@ -172,18 +183,32 @@ class FisherDiscriminant(_Columns):
 
     Parameters
     ----------
-    n_components : the number of axes, 1 to k − 1; by default all on which class means differ.
-    shrinkage, alpha : as for `LinearDiscriminant`.
+    n_components : int or None
+        The number of axes, 1 to k − 1; by default all on which class means differ.
+    shrinkage, alpha
+        As for `LinearDiscriminant`.
 
     Attributes
     ----------
-    classes_, means_ : the labels, sorted, and the class means, shape (k, d).
-    directions_ : the axes, shape (d, r), scaled to unit spread: aᵀA a = n.
-    ratios_ : aᵀS_b a/aᵀA a on each axis, shape (r,).
-    centres_ : the class means on the axes, shape (k, r).
-    coef_, intercept_ : the linear scores, (k, d) and (k,); their difference, (1, d) and (1,), for two classes.
-    covariance_, shrinkage_, rank_, status_ : as for `LinearDiscriminant`.
+    classes_, means_ : array
+        The labels, sorted, and the class means, shape (k, d).
+    directions_ : array
+        The axes, shape (d, r), scaled to unit spread: aᵀA a = n.
+    ratios_ : array
+        aᵀS_b a/aᵀA a on each axis, shape (r,).
+    centres_ : array
+        The class means on the axes, shape (k, r).
+    coef_, intercept_ : array, float or array
+        The linear scores, (k, d) and (k,); their difference, (1, d) and (1,), for two classes.
+    covariance_, shrinkage_, rank_, status_
+        As for `LinearDiscriminant`.
 
+    References
+    ----------
+    Fisher, The use of multiple measurements in taxonomic problems, 1936.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -191,10 +216,6 @@ class FisherDiscriminant(_Columns):
     >>> model.transform(X[:2]).round(2), model.ratios_.round(2), round(model.score(X, y), 3)
     (array([[-8.14],
            [-7.2 ]]), array([32.19]), 0.987)
-
-    References
-    ----------
-    Fisher, The use of multiple measurements in taxonomic problems, 1936.
     """
 
     n_components: int | None = None

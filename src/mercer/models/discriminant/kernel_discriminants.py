@@ -143,25 +143,44 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    n_components : the number of axes, 1 to k − 1; by default all on which class means differ.
-    alpha : the ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out
-        error of the regression.
-    class_weight : None, "balanced" (all classes count the same, however many rows they have) or numbers > 0 by label,
-        in the scatters and as priors.
-    calibrated : whether the spread of the classes on the axes is computed from rows left out, which costs a matrix
-        inverse. The probabilities then refer to classes as frequent as in `fit`: class weights affect `predict` only.
-    solver, tune, n_centers, centers, tol, budget, random_state : as for `KernelRidge`.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    n_components : int or None
+        The number of axes, 1 to k − 1; by default all on which class means differ.
+    alpha : float or str
+        The ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out error
+        of the regression.
+    class_weight : dict, "balanced" or None
+        None, "balanced" (all classes count the same, however many rows they have) or numbers > 0 by label, in the
+        scatters and as priors.
+    calibrated : bool
+        Whether the spread of the classes on the axes is computed from rows left out, which costs a matrix inverse. The
+        probabilities then refer to classes as frequent as in `fit`: class weights affect `predict` only.
+    solver, tune, n_centers, centers, tol, budget, random_state
+        As for `KernelRidge`.
 
     Attributes
     ----------
-    classes_, priors_ : the labels, sorted, and their shares, by weight.
-    function_ : the axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
-    ratios_ : ⟨f, S_b f⟩/⟨f, (S_w + alpha I) f⟩ on each axis, shape (r,).
-    centres_ : the class means on the axes, shape (k, r).
-    kernel_, alpha_, solver_, status_ : the kernel, penalty and solver that were used, and the fit in words.
-    tuning_ : the result of `tune`, or None.
+    classes_, priors_ : array
+        The labels, sorted, and their shares, by weight.
+    function_ : Expansion
+        The axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
+    ratios_ : array
+        ⟨f, S_b f⟩/⟨f, (S_w + alpha I) f⟩ on each axis, shape (r,).
+    centres_ : array
+        The class means on the axes, shape (k, r).
+    kernel_, alpha_, solver_, status_ : Kernel, float or array, str
+        The kernel, penalty and solver that were used, and the fit in words.
+    tuning_ : record
+        The result of `tune`, or None.
 
+    References
+    ----------
+    Mika, Rätsch, Weston, Schölkopf and Müller, Fisher discriminant analysis with kernels, 1999. Hastie, Buja and
+    Tibshirani, Penalized discriminant analysis, 1995.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> from sklearn.datasets import make_circles
     >>> X, y = make_circles(100, factor=0.4, noise=0.05, random_state=0)
@@ -169,11 +188,6 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     >>> z = rings.transform(X)[:, 0]
     >>> bool(z[y == 0].max() < z[y == 1].min()), rings.score(X, y)
     (True, 1.0)
-
-    References
-    ----------
-    Mika, Rätsch, Weston, Schölkopf and Müller, Fisher discriminant analysis with kernels, 1999. Hastie, Buja and
-    Tibshirani, Penalized discriminant analysis, 1995.
     """
 
     _added: ClassVar[dict[str, Any]] = {"_rarer": 0.0}
@@ -229,21 +243,33 @@ class KernelDiscriminant(_HilbertDiscriminant):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    alpha : the ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out
-        error of the regression. With a small alpha the probabilities are overconfident.
-    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
-    solver, tune, n_centers, centers, tol, budget, random_state : as for `KernelRidge`.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : float or str
+        The ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out error
+        of the regression. With a small alpha the probabilities are overconfident.
+    priors
+        π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
+    solver, tune, n_centers, centers, tol, budget, random_state
+        As for `KernelRidge`.
 
     Attributes
     ----------
-    classes_, priors_ : the labels, sorted, and their prior probabilities.
-    function_ : the axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
-    ratios_ : between-class over within-class scatter on each axis, shape (r,).
-    centres_ : the class means on the axes, shape (k, r).
-    kernel_, alpha_, solver_, status_ : the kernel, penalty and solver that were used, and the fit in words.
-    tuning_ : the result of `tune`, or None.
+    classes_, priors_ : array
+        The labels, sorted, and their prior probabilities.
+    function_ : Expansion
+        The axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
+    ratios_ : array
+        between-class over within-class scatter on each axis, shape (r,).
+    centres_ : array
+        The class means on the axes, shape (k, r).
+    kernel_, alpha_, solver_, status_ : Kernel, float or array, str
+        The kernel, penalty and solver that were used, and the fit in words.
+    tuning_ : record
+        The result of `tune`, or None.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)

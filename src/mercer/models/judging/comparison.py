@@ -182,20 +182,33 @@ def compare(
 
     Parameters
     ----------
-    X, y : rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
-    models : names from `mercer.models.menu.MENU` and "boosting" (gradient-boosted trees of scikit-learn), or estimators
-        with `fit` and `predict` by name. By default models that suit the task.
-    task : "regression" or "classification"; by default numbers are a regression, and anything else classes.
-    by : the measure that ranks the models; by default R² or the log loss.
-    roles : {column: role} of features that are not what their types say, for models by name, as for `menu.fit`.
-    cv : the number of folds, a splitter, or pairs of training and test rows; by default 5 up to 1,000 rows, above it a
+    X, y : array or frame, array
+        Rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
+    models
+        Names from `mercer.models.menu.MENU` and "boosting" (gradient-boosted trees of scikit-learn), or estimators with
+        `fit` and `predict` by name. By default models that suit the task.
+    task : Task or None
+        "regression" or "classification"; by default numbers are a regression, and anything else classes.
+    by : str or None
+        The measure that ranks the models; by default R² or the log loss.
+    roles : dict or None
+        {column: role} of features that are not what their types say, for models by name, as for `menu.fit`.
+    cv : int, splitter or array
+        The number of folds, a splitter, or pairs of training and test rows; by default 5 up to 1,000 rows, above it a
         fifth of the rows is held out once.
-    groups, times, repeats : as for `mercer.tuning.folds.make_folds`.
-    rows : the largest number of rows to use, drawn at random; None for all. Some models need time like its square.
-    time : seconds for all models together, divided equally among all fits. It limits searches, not single fits.
-    random_state : seed of the rows, the folds and the models.
-    progress : called with a line of text before each fit.
+    groups, times, repeats
+        As for `mercer.tuning.folds.make_folds`.
+    rows : int or None
+        The largest number of rows to use, drawn at random; None for all. Some models need time like its square.
+    time : float
+        Seconds for all models together, divided equally among all fits. It limits searches, not single fits.
+    random_state : int
+        Seed of the rows, the folds and the models.
+    progress
+        called with a line of text before each fit.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(120, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=120)

@@ -183,30 +183,53 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     Parameters
     ----------
-    features : None for the columns themselves; a feature map; a scikit-learn transformer, which is cloned and fitted;
-        a function X → Φ; or a kernel with a finite feature map. See `Ridge`.
-    prior_precision : α with S₀ = I/α, or one precision per feature. 0 is a flat (improper) prior, as is usual for a
-        constant.
-    noise_precision : β, the inverse of the noise variance, > 0.
-    prior_mean : m₀, a number, or shape (M,) or (M, t); None is 0.
-    prior_covariance : S₀, shape (M, M), positive semidefinite, in place of `prior_precision`.
-    fit_intercept : whether a constant feature is added, with a flat prior.
-    tune : None, or "evidence": the scale of the prior and β maximise the evidence, starting from these.
-    tol, max_iter : `tune` ends when both precisions change by less than `tol`, or after `max_iter` updates.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    features : FeatureMap, transformer, function or None
+        None for the columns themselves; a feature map; a scikit-learn transformer, which is cloned and fitted; a
+        function X → Φ; or a kernel with a finite feature map. See `Ridge`.
+    prior_precision : float
+        α with S₀ = I/α, or one precision per feature. 0 is a flat (improper) prior, as is usual for a constant.
+    noise_precision : float
+        β, the inverse of the noise variance, > 0.
+    prior_mean : array
+        m₀, a number, or shape (M,) or (M, t); None is 0.
+    prior_covariance : array
+        S₀, shape (M, M), positive semidefinite, in place of `prior_precision`.
+    fit_intercept : bool
+        Whether a constant feature is added, with a flat prior.
+    tune : str or None
+        None, or "evidence": the scale of the prior and β maximise the evidence, starting from these.
+    tol, max_iter : float, int
+        `tune` ends when both precisions change by less than `tol`, or after `max_iter` updates.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
-    coef_, intercept_ : m_N, shape (M,) or (M, t), and the mean weight of the constant feature.
-    covariance_ : S_N, shape (M, M), with one more row for the constant feature.
-    prior_precision_, noise_precision_ : those that were used; the first is None with `prior_covariance`.
-    prior_scale_ : the factor by which `tune` multiplied the prior's precision; 1.0 without it.
-    log_evidence_ : log p(t), summed over targets; with flat directions up to a constant, which depends on their units.
-    degrees_of_freedom_ : γ, the number of weights that the data determine.
-    equivalent_kernel_ : k(x, z) = βφ(x)ᵀS_Nφ(z), a kernel.
-    features_ : the feature map that was used, fitted; None for the columns themselves.
-    n_iter_, status_ : the number of updates of the precisions (1 without `tune`), and how it was solved, in words.
+    coef_, intercept_ : array, float or array
+        m_N, shape (M,) or (M, t), and the mean weight of the constant feature.
+    covariance_ : array
+        S_N, shape (M, M), with one more row for the constant feature.
+    prior_precision_, noise_precision_
+        those that were used; the first is None with `prior_covariance`.
+    prior_scale_
+        The factor by which `tune` multiplied the prior's precision; 1.0 without it.
+    log_evidence_ : float
+        log p(t), summed over targets; with flat directions up to a constant, which depends on their units.
+    degrees_of_freedom_ : float
+        γ, the number of weights that the data determine.
+    equivalent_kernel_
+        k(x, z) = βφ(x)ᵀS_Nφ(z), a kernel.
+    features_ : FeatureMap
+        The feature map that was used, fitted; None for the columns themselves.
+    n_iter_, status_ : int, str
+        The number of updates of the precisions (1 without `tune`), and how it was solved, in words.
 
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, sections 3.3 and 3.5.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> t = np.sin(2 * np.pi * X[:, 0])
@@ -218,10 +241,6 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     >>> k = model.equivalent_kernel_                                      # the mean is Σ k(x, xₙ) tₙ
     >>> bool(abs(k([[0.25]], X) @ t - mean[0]) < 1e-8), k.proof().valid
     (True, True)
-
-    References
-    ----------
-    Bishop, Pattern Recognition and Machine Learning, 2006, sections 3.3 and 3.5.
     """
 
     features: Any = None
@@ -309,10 +328,13 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
         Parameters
         ----------
-        X : m points.
-        return_std : whether to return √(1/β + φᵀS_Nφ), too, in the shape of the mean.
-        return_cov : whether to return the covariance of the m targets, too: ΦS_NΦᵀ + I/β, shape (m, m), the same for
-            every column of y.
+        X : array, frame or list of objects
+            m points.
+        return_std : bool
+            Whether to return √(1/β + φᵀS_Nφ), too, in the shape of the mean.
+        return_cov : bool
+            Whether to return the covariance of the m targets, too: ΦS_NΦᵀ + I/β, shape (m, m), the same for every
+            column of y.
         """
         points = self._queries(X)
         Phi, dtype = self._features(points), self._design.matrix(points).dtype

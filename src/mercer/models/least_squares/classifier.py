@@ -50,22 +50,40 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
     Parameters
     ----------
-    kernel : a kernel or a rule X → kernel; None for the linear model, on the columns or on `features`.
-    features : features of the linear model, as for `Ridge`; None for the columns themselves.
-    alpha : the penalty, a number ≥ 0, or one per class; "loo" chooses it (one per class) by the leave-one-out error.
-    fit_intercept : whether each function has a constant, which is not penalised.
-    class_weight : None, "balanced" (all classes count the same, whatever their number of rows) or numbers > 0 by label.
-    solver, tune, n_centers, centers, tol, random_state : for a kernel, as for `KernelRidge`.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    kernel : Kernel, rule or None
+        A kernel or a rule X → kernel; None for the linear model, on the columns or on `features`.
+    features : FeatureMap, transformer, function or None
+        Features of the linear model, as for `Ridge`; None for the columns themselves.
+    alpha : float, array or str
+        The penalty, a number ≥ 0, or one per class; "loo" chooses it (one per class) by the leave-one-out error.
+    fit_intercept : bool
+        Whether each function has a constant, which is not penalised.
+    class_weight : dict, "balanced" or None
+        None, "balanced" (all classes count the same, whatever their number of rows) or numbers > 0 by label.
+    solver, tune, n_centers, centers, tol, random_state
+        For a kernel, as for `KernelRidge`.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    regression_ : the fitted `Ridge` or `KernelRidge`, one target per class.
-    function_ : the k functions as one `Expansion` in the kernel `kernel_`.
-    coef_, intercept_ : weights of the linear model, shape (k, M), and constants, shape (k,).
-    alpha_, status_ : the penalty that was used, and how it was solved, in words.
+    classes_ : array
+        The labels, sorted.
+    regression_
+        The fitted `Ridge` or `KernelRidge`, one target per class.
+    function_ : Expansion
+        The k functions as one `Expansion` in the kernel `kernel_`.
+    coef_, intercept_ : array, float or array
+        Weights of the linear model, shape (k, M), and constants, shape (k,).
+    alpha_, status_ : float or array, str
+        The penalty that was used, and how it was solved, in words.
 
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.1.3.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -75,10 +93,6 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     (0.82, 0.967)
     >>> mc.LeastSquaresClassifier(mc.Intersection()).fit([{1}, {2, 3}, {1, 4}], ["a", "b", "a"]).predict([{1, 2}])
     array(['a'], dtype='<U1')
-
-    References
-    ----------
-    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.1.3.
     """
 
     kernel: Any = None

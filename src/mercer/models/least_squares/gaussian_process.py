@@ -44,29 +44,50 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
     Parameters
     ----------
-    kernel : the covariance of f: a kernel, a rule X → kernel, or None for a Gaussian with the median width. It has the
-        scale of y: to tune that, too, pass `c * kernel` with a free c.
-    alpha : the variance of the noise, a number ≥ 0, the same for all targets; `sample_weight` lets it differ by row.
-        0 interpolates; if rounding then needs more on the diagonal, `jitter_` says how much was added.
-    tune : None, "evidence" or "loo": choose kernel parameters and alpha by gradient, starting from these.
-    normalize_y : whether targets are centred and divided by their standard deviation first. Predictions are in the
-        units of y; the kernel, alpha and the evidence refer to the normalised targets.
-    n_restarts : the number of random starts of `tune`, beside this kernel and the one that the data suggests.
-    hold : names of parameters that `tune` keeps: some of the kernel's `parameter_names`, or "alpha".
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
-    random_state : seed of the restarts of `tune`.
+    kernel : Kernel, rule or None
+        The covariance of f: a kernel, a rule X → kernel, or None for a Gaussian with the median width. It has the scale
+        of y: to tune that, too, pass `c * kernel` with a free c.
+    alpha : float
+        The variance of the noise, a number ≥ 0, the same for all targets; `sample_weight` lets it differ by row. 0
+        interpolates; if rounding then needs more on the diagonal, `jitter_` says how much was added.
+    tune : str or None
+        None, "evidence" or "loo": choose kernel parameters and alpha by gradient, starting from these.
+    normalize_y : bool
+        Whether targets are centred and divided by their standard deviation first. Predictions are in the units of y;
+        the kernel, alpha and the evidence refer to the normalised targets.
+    n_restarts : int
+        The number of random starts of `tune`, beside this kernel and the one that the data suggests.
+    hold : sequence of str
+        Names of parameters that `tune` keeps: some of the kernel's `parameter_names`, or "alpha".
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : int
+        Seed of the restarts of `tune`.
 
     Attributes
     ----------
-    kernel_, alpha_ : the kernel and the noise variance that were used.
-    jitter_ : the number that was added to the diagonal beside alpha, because of rounding; usually 0.0, and never more
-        than an alpha > 0.
-    function_ : the posterior mean, an `Expansion`; `dual_coef_` its coefficients, shape (n,) or (n, t).
-    posterior_ : the process given the data, a `Posterior`.
-    log_evidence_ : log p(y), summed over targets.
-    tuning_ : the record of `tune`.
-    status_ : how it was solved, in words.
+    kernel_, alpha_ : Kernel, float or array
+        The kernel and the noise variance that were used.
+    jitter_
+        The number that was added to the diagonal beside alpha, because of rounding; usually 0.0, and never more than an
+        alpha > 0.
+    function_ : Expansion
+        The posterior mean, an `Expansion`; `dual_coef_` its coefficients, shape (n,) or (n, t).
+    posterior_
+        The process given the data, a `Posterior`.
+    log_evidence_ : float
+        log p(y), summed over targets.
+    tuning_ : record
+        The record of `tune`.
+    status_ : str
+        How it was solved, in words.
 
+    References
+    ----------
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> model = mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
@@ -75,10 +96,6 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     (array([0.999, 0.   ]), array([0.015, 1.   ]))
     >>> model.predict_interval([[np.pi / 2]], 0.95).round(2)
     array([[0.93, 1.07]])
-
-    References
-    ----------
-    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1.
     """
 
     kernel: Any = None
@@ -157,9 +174,12 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
         Parameters
         ----------
-        X : m points.
-        return_std : whether to return √v(x), too, for f and not for a new noisy target, in the shape of the mean.
-        return_cov : whether to return the covariance of f at all pairs, too, shape (m, m) or (m, m, t).
+        X : array, frame or list of objects
+            m points.
+        return_std : bool
+            Whether to return √v(x), too, for f and not for a new noisy target, in the shape of the mean.
+        return_cov : bool
+            Whether to return the covariance of f at all pairs, too, shape (m, m) or (m, m, t).
         """
         if return_std and return_cov:
             raise InvalidInput(
@@ -205,10 +225,15 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
         Parameters
         ----------
-        theta : logarithms of the kernel's free parameters; by default those of `kernel_`.
-        alpha : the noise variance; by default `alpha_`.
-        gradient : whether to return the gradient, too.
+        theta : array
+            logarithms of the kernel's free parameters; by default those of `kernel_`.
+        alpha : float or None
+            The noise variance; by default `alpha_`.
+        gradient : bool
+            Whether to return the gradient, too.
 
+        Examples
+        --------
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
         >>> model = mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))

@@ -70,14 +70,23 @@ class KernelRidge(PenalisedSmoother):
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    alpha_ : the penalty that was used, a number, or one per target.
-    function_ : the fitted function, an `Expansion`.
-    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
-    solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
-    rank_ : the rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
-    tuning_ : the record of `tune`.
+    kernel_ : Kernel
+        The kernel that was used.
+    alpha_ : float or array
+        The penalty that was used, a number, or one per target.
+    function_ : Expansion
+        The fitted function, an `Expansion`.
+    dual_coef_, intercept_ : array, float or array
+        c, shape (n,) or (n, t), and b.
+    solver_, status_, residual_ : str, float
+        How it was solved, in words, and the relative residual of the linear system.
+    rank_ : int
+        The rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
+    tuning_ : record
+        The record of `tune`.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
@@ -160,9 +169,12 @@ class KernelRidge(PenalisedSmoother):
 
         Parameters
         ----------
-        cv : the number of folds (contiguous, as in scikit-learn), a splitter that puts every row in one test fold, or
+        cv : int, splitter or array
+            The number of folds (contiguous, as in scikit-learn), a splitter that puts every row in one test fold, or
             one fold label per row.
 
+        Examples
+        --------
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
         >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))

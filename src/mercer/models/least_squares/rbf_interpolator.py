@@ -46,30 +46,40 @@ class RBFInterpolator(Saved):
 
     Parameters
     ----------
-    y : n points, shape (n, k).
-    d : their values, real or complex, shape (n, ...).
-    neighbors : each query gets the interpolant of this number of nearest points (np.inf: of all n); by default there is
-        one interpolant of all points.
-    smoothing : λ ≥ 0, one number or one per point; 0 interpolates.
-    kernel : "linear" −r, "thin_plate_spline" r² log r, "cubic" r³, "quintic" −r⁵, "multiquadric" −√(1 + r²),
+    y : array
+        n points, shape (n, k).
+    d : array
+        Their values, real or complex, shape (n, ...).
+    neighbors : int or None
+        Each query gets the interpolant of this number of nearest points (np.inf: of all n); by default there is one
+        interpolant of all points.
+    smoothing : float or array
+        λ ≥ 0, one number or one per point; 0 interpolates.
+    kernel : str or Similarity
+        "linear" −r, "thin_plate_spline" r² log r, "cubic" r³, "quintic" −r⁵, "multiquadric" −√(1 + r²),
         "inverse_multiquadric" 1/√(1 + r²), "inverse_quadratic" 1/(1 + r²), "gaussian" exp(−r²), each of ε r; or any
         kernel or radial function of this library, which has its own width.
-    epsilon : ε > 0, required for the last four names.
-    degree : the degree of the polynomial; −1 for none. By default the smallest that the function needs, at least 0.
+    epsilon : float or None
+        ε > 0, required for the last four names.
+    degree : int or None
+        The degree of the polynomial; −1 for none. By default the smallest that the function needs, at least 0.
 
     Attributes
     ----------
-    condition : the estimated condition number of the system (None with `neighbors`): 1e12 leaves about four digits.
+    condition
+        The estimated condition number of the system (None with `neighbors`): 1e12 leaves about four digits.
 
+    References
+    ----------
+    Wendland, Scattered Data Approximation, 2005, chapter 8.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> y = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> f = mc.RBFInterpolator(y, [0.0, 1.0, 1.0, 2.0])
     >>> f([[0.25, 0.5], [2.0, 2.0]]).round(12)
     array([0.75, 4.  ])
-
-    References
-    ----------
-    Wendland, Scattered Data Approximation, 2005, chapter 8.
     """
 
     def __init__(

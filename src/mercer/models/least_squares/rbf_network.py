@@ -54,32 +54,50 @@ class RBFNetwork(PenalisedSmoother):
 
     Parameters
     ----------
-    kernel : φ. A kernel, a conditionally positive definite function (`ThinPlate`, `Polyharmonic`, `Multiquadric`), a
+    kernel : Kernel, rule or None
+        φ. A kernel, a conditionally positive definite function (`ThinPlate`, `Polyharmonic`, `Multiquadric`), a
         smoothing weight (with the penalty ‖w‖²), a rule X → kernel, or None for a Gaussian with the median width.
-    n_centers : the number of centres; by default 100, or every point if there are fewer.
-    centers : "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
+    n_centers : int or None
+        The number of centres; by default 100, or every point if there are fewer.
+    centers : {"kmeans", "pivoted"}
+        "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
         interpolant), or the centres themselves, shape (m, d). They are chosen among the different rows of X.
-    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it by the leave-one-out error.
-    penalty : "rkhs" for wᵀKw, "ridge" for ‖w‖²; "auto" takes the second only if there is no Hilbert space, for a
-        normalised basis or a smoothing weight.
-    normalized : whether the basis functions are divided by their sum, h = φⱼ/Σφ, which follows from least squares with
-        input noise of density φ (lecture 004). Far from all centres the nearest one decides.
-    degree : the degree of the polynomial, which is not penalised: 0 is an intercept, −1 is no polynomial. By default
-        the smallest that φ needs.
-    neighbors : for many points: each prediction comes from the network of this number of nearest points (all of them
-        centres; `centers` is not used).
-    random_state : seed of the choice of centres.
+    alpha : float, array or str
+        The penalty, a number ≥ 0, or one per target; "loo" chooses it by the leave-one-out error.
+    penalty : str
+        "rkhs" for wᵀKw, "ridge" for ‖w‖²; "auto" takes the second only if there is no Hilbert space, for a normalised
+        basis or a smoothing weight.
+    normalized : bool
+        Whether the basis functions are divided by their sum, h = φⱼ/Σφ, which follows from least squares with input
+        noise of density φ (lecture 004). Far from all centres the nearest one decides.
+    degree : int or None
+        The degree of the polynomial, which is not penalised: 0 is an intercept, −1 is no polynomial. By default the
+        smallest that φ needs.
+    neighbors : int or None
+        For many points: each prediction comes from the network of this number of nearest points (all of them centres;
+        `centers` is not used).
+    random_state : int
+        Seed of the choice of centres.
 
     Attributes
     ----------
-    kernel_, alpha_ : those that were used.
-    centers_ : the centres, m of them.
-    coef_ : w, shape (m,) or (m, t).
-    tail_ : the polynomial, or None.
-    function_ : f as an `Expansion`, unless the basis is normalised.
-    rank_, condition_ : rank and condition number of the linear system.
-    status_ : how it was solved, and how well it is conditioned.
+    kernel_, alpha_ : Kernel, float or array
+        those that were used.
+    centers_
+        The centres, m of them.
+    coef_ : array
+        w, shape (m,) or (m, t).
+    tail_ : array
+        The polynomial, or None.
+    function_ : Expansion
+        f as an `Expansion`, unless the basis is normalised.
+    rank_, condition_
+        rank and condition number of the linear system.
+    status_ : str
+        How it was solved, and how well it is conditioned.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 80)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=80)

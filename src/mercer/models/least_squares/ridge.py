@@ -47,24 +47,42 @@ class Ridge(PenalisedSmoother):
 
     Parameters
     ----------
-    features : None for the columns themselves; a feature map such as `mc.Polynomial(5, c=1.0).features(d)`; a
-        scikit-learn transformer, which is cloned and fitted; a function X → Φ; or a kernel with a finite feature map,
-        whose dual form uses the kernel alone and never builds the features.
-    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error.
-    fit_intercept : whether a constant b is added, which is not penalised.
-    form : "primal", "dual", or "auto" for the cheaper one; `form_` and `status_` say which and why.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    features : FeatureMap, transformer, function or None
+        None for the columns themselves; a feature map such as `mc.Polynomial(5, c=1.0).features(d)`; a scikit-learn
+        transformer, which is cloned and fitted; a function X → Φ; or a kernel with a finite feature map, whose dual
+        form uses the kernel alone and never builds the features.
+    alpha : float, array or str
+        The penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error.
+    fit_intercept : bool
+        Whether a constant b is added, which is not penalised.
+    form : str
+        "primal", "dual", or "auto" for the cheaper one; `form_` and `status_` say which and why.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
-    coef_, intercept_ : w, shape (M,) or (M, t), and b.
-    dual_coef_ : c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t).
-    function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z), which is `kernel_`.
-    features_ : the feature map that was used, fitted; None for the columns themselves.
-    alpha_ : the penalty that was used, a number, or one per target.
-    rank_ : the rank of the features on the training rows, less one if an intercept takes a constant out of them.
-    form_, status_ : the form that was solved, and in words how and why.
+    coef_, intercept_ : array, float or array
+        w, shape (M,) or (M, t), and b.
+    dual_coef_ : array
+        c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t).
+    function_ : Expansion
+        f as an `Expansion` in the kernel φ(x)ᵀφ(z), which is `kernel_`.
+    features_ : FeatureMap
+        The feature map that was used, fitted; None for the columns themselves.
+    alpha_ : float or array
+        The penalty that was used, a number, or one per target.
+    rank_ : int
+        The rank of the features on the training rows, less one if an intercept takes a constant out of them.
+    form_, status_
+        The form that was solved, and in words how and why.
 
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 6.1.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> model = mc.Ridge(mc.Polynomial(3, c=1.0), alpha=1e-6).fit(X, X[:, 0] ** 3)
@@ -75,10 +93,6 @@ class Ridge(PenalisedSmoother):
     >>> dual = mc.Ridge(mc.Polynomial(3, c=1.0), alpha=1e-6, form="dual").fit(X, X[:, 0] ** 3)
     >>> bool(abs(dual.predict(X) - model.predict(X)).max() < 1e-8)
     True
-
-    References
-    ----------
-    Bishop, Pattern Recognition and Machine Learning, 2006, section 6.1.
     """
 
     _cache: dict[Any, Any] = field(init=False)

@@ -90,12 +90,15 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
 
         Parameters
         ----------
-        X : m queries.
-        coverage : the probability, in (0, 1).
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            The probability, in (0, 1).
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         return self.jackknife_plus(X, coverage)
 
@@ -104,15 +107,19 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
 
         Parameters
         ----------
-        X : m queries.
-        coverage : the probability, in (0, 1).
-        local : whether intervals are wider where the errors of predictions of that size are larger. They then cover
-            about as often for small predictions as for large ones. The guarantee of jackknife+ holds approximately,
-            because the scale was learned from the same rows.
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            The probability, in (0, 1).
+        local : bool
+            Whether intervals are wider where the errors of predictions of that size are larger. They then cover about
+            as often for small predictions as for large ones. The guarantee of jackknife+ holds approximately, because
+            the scale was learned from the same rows.
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         check_is_fitted(self)
         y = self._rows.y
@@ -246,15 +253,20 @@ class GaussianSmoother(LinearSmoother):
 
         Parameters
         ----------
-        X : m points.
-        coverage : the probability, in (0, 1).
-        noise : whether the interval is for a new target, or for f.
-        method : "gaussian", mean ± z·std, correct if the model is; or "jackknife+", which assumes no model (see
+        X : array, frame or list of objects
+            m points.
+        coverage : float
+            The probability, in (0, 1).
+        noise : bool
+            Whether the interval is for a new target, or for f.
+        method : str
+            "gaussian", mean ± z·std, correct if the model is; or "jackknife+", which assumes no model (see
             `KernelRidge.predict_interval`; with `normalize_y` it ignores that the centre was estimated).
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         if method == "jackknife+" and noise:
             return super().predict_interval(X, coverage)

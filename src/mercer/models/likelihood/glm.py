@@ -34,37 +34,59 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
 
     Parameters
     ----------
-    features : None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ,
-        or a kernel of finite rank, as in `Ridge`.
-    family : "gaussian", "bernoulli" (also shares, with the numbers of trials as weights), "poisson", "gamma",
+    features : FeatureMap, transformer, function or None
+        None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ, or a
+        kernel of finite rank, as in `Ridge`.
+    family : {"gaussian", "bernoulli"}
+        "gaussian", "bernoulli" (also shares, with the numbers of trials as weights), "poisson", "gamma",
         "inverse_gaussian", "negative_binomial" or "tweedie", or a value such as `NegativeBinomial(theta=2.0)` and
         `Tweedie(power=1.7)` of mercer.problems.families.
-    link : "identity", "logit", "probit", "cloglog", "cauchit", "log", "inverse", "sqrt", "canonical" or a value of
+    link : {"identity", "logit", "probit", "cloglog", "cauchit", "log", "inverse", "sqrt"}
+        "identity", "logit", "probit", "cloglog", "cauchit", "log", "inverse", "sqrt", "canonical" or a value of
         mercer.problems.links. The default depends on the family: identity for the Gaussian, logit for Bernoulli's, log
         for all others.
-    alpha : the penalty, ≥ 0.
-    fit_intercept : whether to add a constant b, which is not penalised.
-    solver : "newton" (iteratively reweighted least squares; the choice of "auto"), "newton-cg" (forms no Hessian),
-        "lbfgs", "backtracking" (gradient descent with steps halved until they descend), "gradient" (fixed steps).
-    step, start : the fixed step of "gradient"; initial weights (then the intercept).
-    tol : Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
+    alpha : float
+        The penalty, ≥ 0.
+    fit_intercept : bool
+        Whether to add a constant b, which is not penalised.
+    solver : str
+        "newton" (iteratively reweighted least squares; the choice of "auto"), "newton-cg" (forms no Hessian), "lbfgs",
+        "backtracking" (gradient descent with steps halved until they descend), "gradient" (fixed steps).
+    step, start : float, array or None
+        The fixed step of "gradient"; initial weights (then the intercept).
+    tol : float
+        Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
         others when the gradient is below tol times the first gradient.
-    max_iter, max_time : limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no
-        limit on time.
-    progress : a function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
+    max_iter, max_time : int or None, float or None
+        limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
+    progress : function
+        A function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
         scikit-learn's callbacks.
 
     Attributes
     ----------
-    coef_, intercept_ : w, shape (M,), and b.
-    standard_errors_, z_values_, p_values_ : for [w, b], shape (M + 1,), or (M,) without intercept. For alpha > 0 they
-        belong to the posterior in Laplace's approximation.
-    deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
-    loo_predictions_, loo_score_ : approximate leave-one-out.
-    function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
-    family_, link_ : the family and the link that were used.
-    trace_, objective_, n_iter_, end_, status_ : the path to the minimum.
+    coef_, intercept_ : array, float or array
+        w, shape (M,), and b.
+    standard_errors_, z_values_, p_values_ : array
+        For [w, b], shape (M + 1,), or (M,) without intercept. For alpha > 0 they belong to the posterior in Laplace's
+        approximation.
+    deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : float
+        Numbers.
+    loo_predictions_, loo_score_ : array, float
+        approximate leave-one-out.
+    function_ : Expansion
+        f as an `Expansion` in the kernel φ(x)ᵀφ(z).
+    family_, link_
+        The family and the link that were used.
+    trace_, objective_, n_iter_, end_, status_
+        The path to the minimum.
 
+    References
+    ----------
+    McCullagh and Nelder, Generalized Linear Models, 1989.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
     >>> model = mc.GLM(family="poisson").fit(X, [1, 0, 4, 5, 9, 20])
@@ -75,10 +97,6 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     >>> rates = mc.GLM(family="poisson").fit(X, [1, 0, 4, 5, 9, 20], exposure=[1, 1, 2, 2, 3, 3])
     >>> rates.predict([[6.0]]).round(2)                                                  # per unit of exposure
     array([9.96])
-
-    References
-    ----------
-    McCullagh and Nelder, Generalized Linear Models, 1989.
     """
 
     features: Any = None
@@ -245,25 +263,44 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    family, link : as in `GLM`.
-    alpha : the penalty, > 0 (for kernels of finite rank ≥ 0).
-    fit_intercept : whether to add a constant b, which is not penalised.
-    solver, step, tol, max_iter, max_time, progress : as in `GLM`.
-    n_centers, centers : use this number of Nyström centres instead of all points, chosen by "uniform", "kmeans" or
-        "pivoted", or given as points. By default all points are used, or centres if the matrix of all points would not
-        fit in memory; `status_` reports it.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    random_state : the seed for the choice of centres.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    family, link
+        As in `GLM`.
+    alpha : float
+        The penalty, > 0 (for kernels of finite rank ≥ 0).
+    fit_intercept : bool
+        Whether to add a constant b, which is not penalised.
+    solver, step, tol, max_iter, max_time, progress
+        As in `GLM`.
+    n_centers, centers
+        Use this number of Nyström centres instead of all points, chosen by "uniform", "kmeans" or "pivoted", or given
+        as points. By default all points are used, or centres if the matrix of all points would not fit in memory;
+        `status_` reports it.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+    random_state : int
+        The seed for the choice of centres.
 
     Attributes
     ----------
-    kernel_, family_, link_ : the kernel, the family and the link that were used.
-    function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.
-    deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
-    loo_predictions_, loo_score_ : approximate leave-one-out.
-    trace_, objective_, n_iter_, end_, status_ : the path to the minimum.
+    kernel_, family_, link_ : Kernel
+        The kernel, the family and the link that were used.
+    function_ : Expansion
+        f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.
+    deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : float
+        Numbers.
+    loo_predictions_, loo_score_ : array, float
+        approximate leave-one-out.
+    trace_, objective_, n_iter_, end_, status_
+        The path to the minimum.
 
+    References
+    ----------
+    O'Sullivan, Yandell and Raynor, Automatic smoothing of regression functions in generalized linear models, 1986.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 60)[:, None]
     >>> counts = np.random.default_rng(0).poisson(np.exp(1 + np.sin(X[:, 0])))
@@ -272,10 +309,6 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     (array([8.3, 1.8]), array([[ 6.9, 10.1]]))
     >>> model.predict_interval([[np.pi / 2]], 0.9), round(model.degrees_of_freedom_, 1)
     (array([[ 4., 14.]]), 6.4)
-
-    References
-    ----------
-    O'Sullivan, Yandell and Raynor, Automatic smoothing of regression functions in generalized linear models, 1986.
     """
 
     kernel: Any = None

@@ -56,12 +56,16 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
 
         Parameters
         ----------
-        X, y : points and responses; the family determines which values y may have.
-        sample_weight : how often each row counts: weight 2 is the same as the row given twice, weight 0 as the row
-            left out. (The random choice of Nyström centres ignores the weights.)
-        exposure : time, area or number at risk, > 0: y is a count over it, with mean exposure · g⁻¹(f(x)). It adds
+        X, y : array or frame, array
+            Points and responses; the family determines which values y may have.
+        sample_weight : array or None
+            How often each row counts: weight 2 is the same as the row given twice, weight 0 as the row left out. (The
+            random choice of Nyström centres ignores the weights.)
+        exposure : array or None
+            Time, area or number at risk, > 0: y is a count over it, with mean exposure · g⁻¹(f(x)). It adds
             log(exposure) to η, so the link must be the logarithm (or the complementary log-log).
-        offset : known numbers that are added to η and not fitted.
+        offset : array or None
+            known numbers that are added to η and not fitted.
         """
         points = training_points(X)
         self.family_: Family = family_of(self.family)

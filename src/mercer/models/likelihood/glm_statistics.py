@@ -168,8 +168,9 @@ class FitStatistics(Predictor):
 
         Parameters
         ----------
-        kind : "deviance", sign(y − μ) √d(y, μ); "pearson", (y − μ)/√V(μ); "response", y − μ; or "working",
-            (y − μ) g'(μ), on the scale of η.
+        kind : str
+            "deviance", sign(y − μ) √d(y, μ); "pearson", (y − μ)/√V(μ); "response", y − μ; or "working", (y − μ) g'(μ),
+            on the scale of η.
         """
         eta = self._everywhere(self._fitted_eta)
         y, mu = self._y, intervals.means(self._loss(), eta)

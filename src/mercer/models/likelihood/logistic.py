@@ -136,32 +136,54 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
 
     Parameters
     ----------
-    features : None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ,
-        or a kernel of finite rank, as in `Ridge`.
-    alpha : the penalty, ≥ 0. scikit-learn's C is 1/alpha.
-    fit_intercept : whether to add a constant b, which is not penalised.
-    class_weight : None, "balanced", or numbers > 0 by label.
-    solver : "newton" (iteratively reweighted least squares; the choice of "auto"), "newton-cg" (forms no Hessian),
-        "lbfgs", "backtracking" (gradient descent with steps halved until they descend), "gradient" (fixed steps).
-    step : the fixed step of "gradient"; by default 1/L, which cannot diverge.
-    start : initial weights (then the intercept); by default those of the best constant.
-    tol : Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
+    features : FeatureMap, transformer, function or None
+        None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ, or a
+        kernel of finite rank, as in `Ridge`.
+    alpha : float
+        The penalty, ≥ 0. scikit-learn's C is 1/alpha.
+    fit_intercept : bool
+        Whether to add a constant b, which is not penalised.
+    class_weight : dict, "balanced" or None
+        None, "balanced", or numbers > 0 by label.
+    solver : str
+        "newton" (iteratively reweighted least squares; the choice of "auto"), "newton-cg" (forms no Hessian), "lbfgs",
+        "backtracking" (gradient descent with steps halved until they descend), "gradient" (fixed steps).
+    step : float or None
+        The fixed step of "gradient"; by default 1/L, which cannot diverge.
+    start
+        initial weights (then the intercept); by default those of the best constant.
+    tol : float
+        Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
         others when the gradient is below tol times the gradient at a constant (or at `start`, if that is larger).
-    max_iter, max_time : limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no
-        limit on time.
-    progress : a function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
+    max_iter, max_time : int or None, float or None
+        limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
+    progress : function
+        A function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
         scikit-learn's callbacks.
 
     Attributes
     ----------
-    classes_ : the labels.
-    coef_, intercept_ : shapes (1, M) and (1,), or (k, M) and (k,), as in scikit-learn.
-    function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
-    trace_ : objective, gradient norm, step and seconds of every iterate, and the weights if there are few.
-    objective_, n_iter_ : the minimum, and the number of steps.
-    end_, status_ : how the fit ended, in one word such as "converged" or "time", and in a sentence.
-    loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
+    classes_ : array
+        The labels.
+    coef_, intercept_ : array, float or array
+        shapes (1, M) and (1,), or (k, M) and (k,), as in scikit-learn.
+    function_ : Expansion
+        f as an `Expansion` in the kernel φ(x)ᵀφ(z).
+    trace_
+        objective, gradient norm, step and seconds of every iterate, and the weights if there are few.
+    objective_, n_iter_
+        The minimum, and the number of steps.
+    end_, status_ : str
+        How the fit ended, in one word such as "converged" or "time", and in a sentence.
+    loo_proba_, loo_score_, loo_log_loss_ : array, float, float
+        approximate leave-one-out.
 
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.3.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
     >>> model = mc.LogisticRegression(alpha=0.1).fit(X, ["no", "no", "yes", "no", "yes"])
@@ -169,10 +191,6 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
     (array(['yes'], dtype='<U3'), array([[0.08, 0.92]]))
     >>> len(model.trace_.objective) == model.n_iter_ + 1
     True
-
-    References
-    ----------
-    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.3.
     """
 
     features: Any = None
@@ -210,34 +228,48 @@ class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    alpha : the penalty, > 0 (for kernels of finite rank ≥ 0).
-    fit_intercept : whether to add a constant b, which is not penalised.
-    class_weight : None, "balanced", or numbers > 0 by label.
-    solver, step, tol, max_iter, max_time, progress : as in `LogisticRegression`.
-    n_centers, centers : use this number of Nyström centres instead of all points, chosen by "uniform", "kmeans" or
-        "pivoted", or given as points. By default all points are used, or centres if the matrix of all points would not
-        fit in memory; `status_` reports it.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    random_state : the seed for the choice of centres.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : float
+        The penalty, > 0 (for kernels of finite rank ≥ 0).
+    fit_intercept : bool
+        Whether to add a constant b, which is not penalised.
+    class_weight : dict, "balanced" or None
+        None, "balanced", or numbers > 0 by label.
+    solver, step, tol, max_iter, max_time, progress
+        As in `LogisticRegression`.
+    n_centers, centers
+        Use this number of Nyström centres instead of all points, chosen by "uniform", "kmeans" or "pivoted", or given
+        as points. By default all points are used, or centres if the matrix of all points would not fit in memory;
+        `status_` reports it.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+    random_state : int
+        The seed for the choice of centres.
 
     Attributes
     ----------
-    classes_, kernel_ : the labels, and the kernel that was used.
-    function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,) or (n, k), and b.
-    trace_, objective_, n_iter_, end_, status_ : the path to the minimum.
-    loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
+    classes_, kernel_ : array, Kernel
+        The labels, and the kernel that was used.
+    function_ : Expansion
+        f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,) or (n, k), and b.
+    trace_, objective_, n_iter_, end_, status_
+        The path to the minimum.
+    loo_proba_, loo_score_, loo_log_loss_ : array, float, float
+        approximate leave-one-out.
 
+    References
+    ----------
+    Jaakkola and Haussler, Probabilistic kernel regression models, AISTATS 1999.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(80, 2))
     >>> y = np.hypot(X[:, 0], X[:, 1]) > 1.2
     >>> model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=1e-2).fit(X, y)
     >>> model.predict([[0.0, 0.0], [2.0, 2.0]]), model.predict_proba([[0.0, 0.0]]).round(2)
     (array([False,  True]), array([[1., 0.]]))
-
-    References
-    ----------
-    Jaakkola and Haussler, Probabilistic kernel regression models, AISTATS 1999.
     """
 
     kernel: Any = None

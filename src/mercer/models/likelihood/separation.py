@@ -66,10 +66,14 @@ class Separable(InvalidInput):
 
     Attributes
     ----------
-    direction : the weights and, last, the intercept (if there is one), along which the likelihood grows without limit,
-        shape (M + 1,), or (M + 1, k) for several classes.
-    complete : whether the direction separates every row, or only some of them (the others stay on the boundary).
+    direction : array
+        The weights and, last, the intercept (if there is one), along which the likelihood grows without limit, shape (M
+        + 1,), or (M + 1, k) for several classes.
+    complete : bool
+        Whether the direction separates every row, or only some of them (the others stay on the boundary).
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> try:
     ...     model = mc.LogisticRegression(alpha=0.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

@@ -214,9 +214,11 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
 
         Parameters
         ----------
-        X : m points.
-        return_std : whether to return √(σ²(z) Σ lᵢ(z)²) too, the standard deviation of f(z) over other draws of the
-            targets, with the local variance σ²(z) of targets. It does not include the bias of smoothing (see `bands`).
+        X : array, frame or list of objects
+            m points.
+        return_std : bool
+            Whether to return √(σ²(z) Σ lᵢ(z)²) too, the standard deviation of f(z) over other draws of the targets,
+            with the local variance σ²(z) of targets. It does not include the bias of smoothing (see `bands`).
         """
         z = self._query_points(X)
         if not return_std:
@@ -238,12 +240,15 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
 
         Parameters
         ----------
-        X : m queries.
-        coverage : the probability, in (0, 1).
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            The probability, in (0, 1).
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         normal = ndtri(0.5 + 0.5 * share(coverage))
         mean, error, deviation, size = self._distribution(self._query_points(X))
@@ -269,18 +274,24 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
 
         Parameters
         ----------
-        X : m queries.
-        coverage : the probability, in (0, 1).
-        method : "asymptotic", f ± q·std with the normal quantile; or "bootstrap", which multiplies every residual
-            by a standard normal number (wild bootstrap: the noise may differ from row to row). In both, the quantile q
-            of a normal variable is replaced by that of Student's t with 1/Σ lᵢ(z)² degrees of freedom, the effective
-            number of rows from which std is estimated.
-        simultaneous : for the bootstrap, whether the band contains E f at all queries at once, or at each one.
-        n_samples, random_state : the number of bootstrap samples, and their seed.
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            The probability, in (0, 1).
+        method : str
+            "asymptotic", f ± q·std with the normal quantile; or "bootstrap", which multiplies every residual by a
+            standard normal number (wild bootstrap: the noise may differ from row to row). In both, the quantile q of a
+            normal variable is replaced by that of Student's t with 1/Σ lᵢ(z)² degrees of freedom, the effective number
+            of rows from which std is estimated.
+        simultaneous : bool
+            For the bootstrap, whether the band contains E f at all queries at once, or at each one.
+        n_samples, random_state
+            The number of bootstrap samples, and their seed.
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         inside = share(coverage)
         z = self._query_points(X)

@@ -39,28 +39,46 @@ class LocalRegression(LocalSmoother):
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on vectors, a class of them such as mc.Epanechnikov whose width is
-        `bandwidth`, a rule X → kernel, or None for the Gaussian (with `neighbors`: the tricube).
-    degree : 0, 1, 2 or 3, in all columns together.
-    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is
-        None or a class; otherwise the kernel is used unchanged.
-    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as in R's loess): for every
-        query, sigma is multiplied so that it just reaches that number of nearest rows. `bandwidth` then only sets the
-        units in which columns are compared, by default their standard deviations.
-    robust : how often the fit is repeated with the rows weighted by the bisquare of their last residuals, so that
-        outliers lose their influence (lowess uses 3).
+    kernel : Kernel, class, rule or None
+        A kernel or smoothing weight on vectors, a class of them such as mc.Epanechnikov whose width is `bandwidth`, a
+        rule X → kernel, or None for the Gaussian (with `neighbors`: the tricube).
+    degree : int
+        0, 1, 2 or 3, in all columns together.
+    bandwidth : float, array, str or None
+        The kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared error;
+        "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is None or a
+        class; otherwise the kernel is used unchanged.
+    neighbors : float or None
+        A number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as in R's loess): for every query,
+        sigma is multiplied so that it just reaches that number of nearest rows. `bandwidth` then only sets the units in
+        which columns are compared, by default their standard deviations.
+    robust : int
+        How often the fit is repeated with the rows weighted by the bisquare of their last residuals, so that outliers
+        lose their influence (lowess uses 3).
 
     Attributes
     ----------
-    kernel_ : the similarity with its bandwidth.
-    bandwidth_ : its sigma, a number or (d,).
-    status_ : how the bandwidth was chosen.
-    loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
-    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R²; the robustness weights of the fit are kept.
-    degrees_of_freedom_ : the trace of the smoother.
-    robustness_weights_ : one per fitted row, (n,); 1 without `robust`.
+    kernel_ : Kernel
+        The similarity with its bandwidth.
+    bandwidth_
+        Its sigma, a number or (d,).
+    status_ : str
+        How the bandwidth was chosen.
+    loo_loss_ : float
+        The leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
+    loo_predictions_, loo_score_ : array, float
+        f₋ᵢ(xᵢ), and their R²; the robustness weights of the fit are kept.
+    degrees_of_freedom_ : float
+        The trace of the smoother.
+    robustness_weights_ : array
+        One per fitted row, (n,); 1 without `robust`.
 
+    References
+    ----------
+    Cleveland, Robust locally weighted regression, 1979. Fan and Gijbels, Local polynomial modelling, 1996.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 61)[:, None]
     >>> model = mc.LocalRegression(degree=2, bandwidth=0.3).fit(X, np.sin(X[:, 0]))
@@ -69,10 +87,6 @@ class LocalRegression(LocalSmoother):
     >>> line = mc.LocalRegression(neighbors=0.3, robust=3).fit(X, np.where(X[:, 0] == 3.0, 100.0, 2 * X[:, 0]))
     >>> line.predict([[3.0]]).round(6)
     array([6.])
-
-    References
-    ----------
-    Cleveland, Robust locally weighted regression, 1979. Fan and Gijbels, Local polynomial modelling, 1996.
     """
 
     kernel: Any = None

@@ -30,21 +30,35 @@ class NadarayaWatsonRegressor(LocalSmoother):
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
-        `bandwidth`, a rule X → kernel, or None for the Gaussian.
-    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is
-        None or a class; otherwise the kernel is used unchanged.
+    kernel : Kernel, class, rule or None
+        A kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is `bandwidth`,
+        a rule X → kernel, or None for the Gaussian.
+    bandwidth : float, array, str or None
+        The kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared error;
+        "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is None or a
+        class; otherwise the kernel is used unchanged.
 
     Attributes
     ----------
-    kernel_ : the similarity with its bandwidth.
-    bandwidth_ : its sigma, a number or (d,); None if it has no sigma.
-    status_ : how the bandwidth was chosen.
-    loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
-    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R².
-    degrees_of_freedom_ : Σᵢ w(xᵢ, xᵢ)/Σⱼ w(xᵢ, xⱼ).
+    kernel_ : Kernel
+        The similarity with its bandwidth.
+    bandwidth_
+        Its sigma, a number or (d,); None if it has no sigma.
+    status_ : str
+        How the bandwidth was chosen.
+    loo_loss_ : float
+        The leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
+    loo_predictions_, loo_score_ : array, float
+        f₋ᵢ(xᵢ), and their R².
+    degrees_of_freedom_ : float
+        Σᵢ w(xᵢ, xᵢ)/Σⱼ w(xᵢ, xⱼ).
 
+    References
+    ----------
+    Nadaraya, On estimating regression, 1964. Watson, Smooth regression analysis, 1964.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 61)[:, None]
     >>> model = mc.NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.sin(X[:, 0]))
@@ -55,10 +69,6 @@ class NadarayaWatsonRegressor(LocalSmoother):
     >>> words = mc.NadarayaWatsonRegressor(mc.Delta()).fit(["a", "a", "b"], [1.0, 2.0, 5.0])
     >>> words.predict(["a", "b", "c"]).round(3)                       # no row is like "c": the mean of all
     array([1.5  , 5.   , 2.667])
-
-    References
-    ----------
-    Nadaraya, On estimating regression, 1964. Watson, Smooth regression analysis, 1964.
     """
 
     kernel: Any = None
@@ -85,19 +95,27 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
-        `bandwidth`, a rule X → kernel, or None for the Gaussian.
-    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of greatest leave-one-out
-        likelihood; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel`
-        is None or a class; otherwise the kernel is used unchanged.
+    kernel : Kernel, class, rule or None
+        A kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is `bandwidth`,
+        a rule X → kernel, or None for the Gaussian.
+    bandwidth : float, array, str or None
+        The kernel's sigma: a number > 0, one per column, "loo" (one per column, of greatest leave-one-out likelihood;
+        "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is None or a
+        class; otherwise the kernel is used unchanged.
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    kernel_, bandwidth_ : the similarity, and its sigma (None if it has no sigma).
-    status_ : how the bandwidth was chosen.
-    loo_loss_ : the leave-one-out log loss at bandwidths chosen by "loo".
+    classes_ : array
+        The labels, sorted.
+    kernel_, bandwidth_
+        The similarity, and its sigma (None if it has no sigma).
+    status_ : str
+        How the bandwidth was chosen.
+    loo_loss_ : float
+        The leave-one-out log loss at bandwidths chosen by "loo".
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     >>> model = mc.NadarayaWatsonClassifier(bandwidth=1.0).fit(X, ["low", "low", "low", "high", "high"])
@@ -126,7 +144,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
         Parameters
         ----------
-        classes : labels that may occur later; until then their probability is 0.
+        classes
+            Labels that may occur later; until then their probability is 0.
         """
         if not hasattr(self, "_rows"):
             return self._start(X, y, classes, sample_weight)

@@ -27,20 +27,29 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
 
     Parameters
     ----------
-    kernel : a kernel on any objects, a rule X → kernel, or None for a Gaussian with the median width. Bare
-        `Precomputed()` gives the neighbours for any matrix k(Z, X), but their distances only if all k(x, x) are equal.
-    n_neighbors : the number of neighbours, from 1 to n; "loo" chooses the number from 1 to min(n − 1, max(30, 2√n))
-        with the least leave-one-out error (the smallest of equal ones), all from one search.
-    weights : the weight of a vote: "uniform" 1, "distance" 1/d (rows at distance 0 have all the votes), "kernel" the
+    kernel : Kernel, rule or None
+        A kernel on any objects, a rule X → kernel, or None for a Gaussian with the median width. Bare `Precomputed()`
+        gives the neighbours for any matrix k(Z, X), but their distances only if all k(x, x) are equal.
+    n_neighbors : int or str
+        The number of neighbours, from 1 to n; "loo" chooses the number from 1 to min(n − 1, max(30, 2√n)) with the
+        least leave-one-out error (the smallest of equal ones), all from one search.
+    weights : str
+        The weight of a vote: "uniform" 1, "distance" 1/d (rows at distance 0 have all the votes), "kernel" the
         similarity k(x, z) ≥ 0 (1 if all are 0).
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    classes_ : the labels, sorted.
-    n_neighbors_ : the number that was used.
-    loo_errors_ : with "loo", the share of rows that the others misclassify, for 1, 2, … neighbours.
+    kernel_ : Kernel
+        The kernel that was used.
+    classes_ : array
+        The labels, sorted.
+    n_neighbors_ : int
+        The number that was used.
+    loo_errors_ : array
+        with "loo", the share of rows that the others misclassify, for 1, 2, … neighbours.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> baskets = [{"milk", "bread"}, {"milk", "eggs"}, {"nails", "glue"}, {"nails", "paint", "glue"}]
     >>> model = mc.KernelNeighborsClassifier(mc.Intersection(), n_neighbors=1)
@@ -113,19 +122,27 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
 
     Parameters
     ----------
-    kernel : a kernel on any objects, a rule X → kernel, or None for a Gaussian with the median width. Bare
-        `Precomputed()` gives the neighbours for any matrix k(Z, X), but their distances only if all k(x, x) are equal.
-    n_neighbors : the number of neighbours, from 1 to n; "loo" chooses the number from 1 to min(n − 1, max(30, 2√n))
-        with the least squared leave-one-out error over all targets, each in units of its variance, from one search.
-    weights : the weight of a neighbour: "uniform" 1, "distance" 1/d (if rows are at distance 0, only these count),
-        "kernel" the similarity k(x, z) ≥ 0 (1 if all are 0), which is Nadaraya-Watson among the k nearest.
+    kernel : Kernel, rule or None
+        A kernel on any objects, a rule X → kernel, or None for a Gaussian with the median width. Bare `Precomputed()`
+        gives the neighbours for any matrix k(Z, X), but their distances only if all k(x, x) are equal.
+    n_neighbors : int or str
+        The number of neighbours, from 1 to n; "loo" chooses the number from 1 to min(n − 1, max(30, 2√n)) with the
+        least squared leave-one-out error over all targets, each in units of its variance, from one search.
+    weights : str
+        The weight of a neighbour: "uniform" 1, "distance" 1/d (if rows are at distance 0, only these count), "kernel"
+        the similarity k(x, z) ≥ 0 (1 if all are 0), which is Nadaraya-Watson among the k nearest.
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    n_neighbors_ : the number that was used.
-    loo_errors_ : with "loo", the mean squared leave-one-out error divided by the variance, for 1, 2, … neighbours.
+    kernel_ : Kernel
+        The kernel that was used.
+    n_neighbors_ : int
+        The number that was used.
+    loo_errors_ : array
+        with "loo", the mean squared leave-one-out error divided by the variance, for 1, 2, … neighbours.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> model = mc.KernelNeighborsRegressor(mc.Gaussian(1.0), n_neighbors=4).fit(X, np.sin(X[:, 0]))
@@ -195,12 +212,15 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
 
         Parameters
         ----------
-        X : m queries.
-        coverage : the probability, in (0, 1).
+        X : array, frame or list of objects
+            m queries.
+        coverage : float
+            The probability, in (0, 1).
 
         Returns
         -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        array
+            Lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         return self._jackknife_plus(X, coverage)
 

@@ -148,13 +148,17 @@ class KernelNeighbors(KernelEstimator):
 
         Parameters
         ----------
-        X : m queries; by default the training rows, each of which is then not its own neighbour.
-        n_neighbors : the number of rows, whatever their weights; by default `n_neighbors_`.
-        return_distance : whether to return the distances too, or only the positions.
+        X : array, frame or list of objects
+            m queries; by default the training rows, each of which is then not its own neighbour.
+        n_neighbors : int or None
+            The number of rows, whatever their weights; by default `n_neighbors_`.
+        return_distance : bool
+            Whether to return the distances too, or only the positions.
 
         Returns
         -------
-        distances, positions : both of shape (m, n_neighbors); positions among the rows that were passed to `fit`.
+        distances, positions : array
+            Both of shape (m, n_neighbors); positions among the rows that were passed to `fit`.
         """
         check_is_fitted(self)
         n, most = self._points.n, self._points.n - (X is None)

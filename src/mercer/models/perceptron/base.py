@@ -95,8 +95,10 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
         Parameters
         ----------
-        X, y : n points and their labels; or a single point and its label.
-        classes : all labels that may occur in the stream; required at the first call. A chunk need not contain all.
+        X, y : array or frame, array
+            n points and their labels; or a single point and its label.
+        classes
+            All labels that may occur in the stream; required at the first call. A chunk need not contain all.
         """
         if y is not None and np.ndim(y) == 0:
             X, y = data_set(X), [y]
@@ -259,8 +261,10 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
         Parameters
         ----------
-        u : a separating function of the same kernel, an `Expansion` without a tail.
-        X, y : the examples. By default those that were misclassified: the proof needs no others.
+        u : array
+            A separating function of the same kernel, an `Expansion` without a tail.
+        X, y : array or frame, array
+            The examples. By default those that were misclassified: the proof needs no others.
         """
         check_is_fitted(self)
         if isinstance(u, Expansion) and u.kernel != self.kernel_:

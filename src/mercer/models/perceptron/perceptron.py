@@ -42,33 +42,55 @@ class KernelPerceptron(OnlineClassifier):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel (of the first chunk, in `partial_fit`), or None for a Gaussian with the median
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel (of the first chunk, in `partial_fit`), or None for a Gaussian with the median
         width. An intercept is a constant in the kernel: k + mc.Constant(1.0).
-    max_iter : the largest number of passes over the data in `fit`; it stops after a pass without mistakes.
-    variant : "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted"
-        by their votes.
-    max_support : None, or a budget: the largest number of support vectors, so that memory is constant on an
-        endless stream.
-    on_full : how the budget is kept. "projectron" (Projectron++) replaces a misclassified example by its projection on
-        the span of the support set, if that is within `eta`, and always once the budget is spent; it also learns from
+    max_iter : int
+        The largest number of passes over the data in `fit`; it stops after a pass without mistakes.
+    variant : str
+        "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted" by
+        their votes.
+    max_support : int or None
+        None, or a budget: the largest number of support vectors, so that memory is constant on an endless stream.
+    on_full : str
+        How the budget is kept. "projectron" (Projectron++) replaces a misclassified example by its projection on the
+        span of the support set, if that is within `eta`, and always once the budget is spent; it also learns from
         correct predictions with a margin < 1. "forgetron" removes the oldest example, after shrinking all coefficients
         as far as necessary. Both measure margins and lengths in units of the largest k(x, x) so far.
-    eta : for "projectron", the largest distance from the span at which an example is projected, ≥ 0. A larger number
+    eta : float
+        For "projectron", the largest distance from the span at which an example is projected, ≥ 0. A larger number
         keeps fewer support vectors.
-    shuffle : whether `fit` visits the points in random order, a new one in each pass.
-    random_state : the seed of these orders.
+    shuffle : bool
+        Whether `fit` visits the points in random order, a new one in each pass.
+    random_state : int, Generator or None
+        The seed of these orders.
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    kernel_ : the kernel that was used.
-    mistakes_, t_ : the number of mistakes, and of examples, in all passes or chunks.
-    mistakes_per_pass_, n_iter_ : the mistakes in each pass of `fit`, and the number of passes.
-    support_, support_vectors_ : positions (in the data of `fit`, or in the stream) and points of S.
-    dual_coef_ : their coefficients, shape (s,), or (s, classes); with variant="voted" those of the last function.
-    function_ : f as an `Expansion`; not available with variant="voted".
-    status_ : how the fit ended.
+    classes_ : array
+        The labels, sorted.
+    kernel_ : Kernel
+        The kernel that was used.
+    mistakes_, t_ : int
+        The number of mistakes, and of examples, in all passes or chunks.
+    mistakes_per_pass_, n_iter_
+        The mistakes in each pass of `fit`, and the number of passes.
+    support_, support_vectors_ : array
+        Positions (in the data of `fit`, or in the stream) and points of S.
+    dual_coef_ : array
+        Their coefficients, shape (s,), or (s, classes); with variant="voted" those of the last function.
+    function_ : Expansion
+        f as an `Expansion`; not available with variant="voted".
+    status_ : str
+        How the fit ended.
 
+    References
+    ----------
+    Freund and Schapire, Large margin classification using the perceptron algorithm, 1999. Orabona, Keshet and Caputo,
+    Bounded kernel-based online learning, 2009. Dekel, Shalev-Shwartz and Singer, The Forgetron, 2008.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> model = mc.KernelPerceptron(mc.Polynomial(2, c=1.0), max_iter=100).fit(X, ["no", "yes", "yes", "no"])
@@ -79,11 +101,6 @@ class KernelPerceptron(OnlineClassifier):
     ...     online = online.partial_fit(x, label, classes=["no", "yes"])
     >>> online.mistakes_, online.support_.tolist()
     (2, [1, 3])
-
-    References
-    ----------
-    Freund and Schapire, Large margin classification using the perceptron algorithm, 1999. Orabona, Keshet and Caputo,
-    Bounded kernel-based online learning, 2009. Dekel, Shalev-Shwartz and Singer, The Forgetron, 2008.
     """
 
     kernel: Any = None
@@ -165,8 +182,10 @@ class KernelPerceptron(OnlineClassifier):
 
         Parameters
         ----------
-        X, y : n points and their labels; or a single point and its label.
-        classes : all labels that may occur in the stream; required at the first call.
+        X, y : array or frame, array
+            n points and their labels; or a single point and its label.
+        classes
+            All labels that may occur in the stream; required at the first call.
         """
         if getattr(self.kernel, "pairwise", False):
             raise InvalidInput(
@@ -195,23 +214,42 @@ class Perceptron(OnlineClassifier):
 
     Parameters
     ----------
-    fit_intercept : whether f has a constant b.
-    max_iter : the largest number of passes over the data in `fit`; it stops after a pass without mistakes.
-    variant : "plain" predicts by the last weights, "averaged" by the mean of the weights after each example.
-    shuffle : whether `fit` visits the points in random order, a new one in each pass.
-    random_state : the seed of these orders.
+    fit_intercept : bool
+        Whether f has a constant b.
+    max_iter : int
+        The largest number of passes over the data in `fit`; it stops after a pass without mistakes.
+    variant : str
+        "plain" predicts by the last weights, "averaged" by the mean of the weights after each example.
+    shuffle : bool
+        Whether `fit` visits the points in random order, a new one in each pass.
+    random_state : int, Generator or None
+        The seed of these orders.
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    coef_, intercept_ : w, shape (d,), and b; with more than two classes shape (d, classes) and (classes,).
-    mistakes_, t_ : the number of mistakes, and of examples, in all passes or chunks.
-    mistakes_per_pass_, n_iter_ : the mistakes in each pass of `fit`, and the number of passes.
-    support_ : positions of the misclassified examples (in the data of `fit`, or in the stream), each once.
-    kernel_ : xᵀz, or xᵀz + 1.
-    function_ : f as an `Expansion` in the kernel xᵀz with the tail b: w is a function of that space.
-    status_ : how the fit ended.
+    classes_ : array
+        The labels, sorted.
+    coef_, intercept_ : array, float or array
+        w, shape (d,), and b; with more than two classes shape (d, classes) and (classes,).
+    mistakes_, t_ : int
+        The number of mistakes, and of examples, in all passes or chunks.
+    mistakes_per_pass_, n_iter_
+        The mistakes in each pass of `fit`, and the number of passes.
+    support_ : array
+        Positions of the misclassified examples (in the data of `fit`, or in the stream), each once.
+    kernel_ : Kernel
+        xᵀz, or xᵀz + 1.
+    function_ : Expansion
+        f as an `Expansion` in the kernel xᵀz with the tail b: w is a function of that space.
+    status_ : str
+        How the fit ended.
 
+    References
+    ----------
+    Rosenblatt, The perceptron, 1958. Novikoff, On convergence proofs for perceptrons, 1962.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, -2.0], [-3.0, 1.0]])
     >>> model = mc.Perceptron(max_iter=10).fit(X, [True, True, False, False])
@@ -219,10 +257,6 @@ class Perceptron(OnlineClassifier):
     (array([2., 1.]), 1.0, 1, 'converged: no mistakes in pass 2')
     >>> model.predict([[1.0, 1.0], [-1.0, -1.0]])
     array([ True, False])
-
-    References
-    ----------
-    Rosenblatt, The perceptron, 1958. Novikoff, On convergence proofs for perceptrons, 1962.
     """
 
     _: KW_ONLY

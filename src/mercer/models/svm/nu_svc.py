@@ -34,9 +34,10 @@ class NuSVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    nu : the share, in (0, 1], and at most twice the share of the smaller class (in each pair of classes).
-    kernel, multiclass, calibrated, tol, max_iter, max_time, progress, random_state : as for `SVC`. There are no
-        class weights: ν would lose its meaning.
+    nu : float
+        The share, in (0, 1], and at most twice the share of the smaller class (in each pair of classes).
+    kernel, multiclass, calibrated, tol, max_iter, max_time, progress, random_state
+        As for `SVC`. There are no class weights: ν would lose its meaning.
 
     Attributes
     ----------
@@ -44,15 +45,17 @@ class NuSVC(SupportVectorClassifier):
         refer to the form above, times Σw and before the scaling. If ν is smaller than the data allow, then ρ = 0, there
         is no margin, and a warning says so.
 
+    References
+    ----------
+    Schölkopf, Smola, Williamson and Bartlett, New support vector algorithms, 2000.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = mc.NuSVC(mc.Gaussian(1.0), nu=0.2).fit(X, X[:, 0] > 0)
     >>> len(model.support_) >= 0.2 * 200
     True
-
-    References
-    ----------
-    Schölkopf, Smola, Williamson and Bartlett, New support vector algorithms, 2000.
     """
 
     class_weight = None

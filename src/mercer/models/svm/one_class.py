@@ -30,24 +30,40 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    nu : the share, in (0, 1].
-    tol : the violation of optimality at which to stop, in the units of `score_samples`.
-    max_iter, max_time : the largest number of pairs and of seconds, or None.
-    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    nu : float
+        The share, in (0, 1].
+    tol : float
+        The violation of optimality at which to stop, in the units of `score_samples`.
+    max_iter, max_time : int or None, float or None
+        The largest number of pairs and of seconds, or None.
+    progress : Progress or None
+        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    offset_ : ρ, so that decision_function = score_samples − offset_.
-    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and their points.
-    bounded_ : for each of them, whether its coefficient is at its bound: only these can be outside.
-    dual_coef_, intercept_ : their β, shape (s,), and −ρ.
-    function_ : f, an `Expansion` over the support vectors alone.
-    gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ.
-    duality_gap_ : the primal ½ ‖f + ρ‖² − ρν Σw + Σ wᵢ max(0, −f(xᵢ)) less the dual, ≥ 0.
-    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
+    kernel_ : Kernel
+        The kernel that was used.
+    offset_
+        ρ, so that decision_function = score_samples − offset_.
+    support_, support_vectors_ : array
+        Positions of the support vectors among the rows of `fit`, shape (s,), and their points.
+    bounded_ : array
+        For each of them, whether its coefficient is at its bound: only these can be outside.
+    dual_coef_, intercept_ : array, float or array
+        Their β, shape (s,), and −ρ.
+    function_ : Expansion
+        f, an `Expansion` over the support vectors alone.
+    gap_, objective_ : float
+        The largest violation of optimality, in float64, and ½ βᵀKβ.
+    duality_gap_ : float
+        The primal ½ ‖f + ρ‖² − ρν Σw + Σ wᵢ max(0, −f(xᵢ)) less the dual, ≥ 0.
+    n_iter_, status_ : int, str
+        The number of pairs that were moved, and how the fit ended.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = mc.OneClassSVM(mc.Gaussian(1.0), nu=0.1).fit(X)

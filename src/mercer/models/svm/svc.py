@@ -30,35 +30,58 @@ class SVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    C : the price of a unit of slack, a number > 0; inf is the hard margin, which allows no slack.
-    multiclass : "ovo" for one function per pair of classes, "ovr" for one per class against the rest.
-    class_weight : None, "balanced" (n/(classes · rows of the class)), or a dictionary of factors of C by label.
-    calibrated : whether to fit probabilities, by five folds on the same kernel values. `predict` then returns the most
-        probable class. Class weights do not change probabilities, whose mean stays near the share of each class; with
-        class weights `predict` follows `decision_function`, which they do move.
-    tol : the gap at which a problem counts as solved, measured in float64.
-    max_iter : the largest number of pairs for each problem, or None.
-    max_time : the largest number of seconds for all problems together, or None.
-    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
-    random_state : the seed of the folds of the calibration.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    C : float
+        The price of a unit of slack, a number > 0; inf is the hard margin, which allows no slack.
+    multiclass : str
+        "ovo" for one function per pair of classes, "ovr" for one per class against the rest.
+    class_weight : dict, "balanced" or None
+        None, "balanced" (n/(classes · rows of the class)), or a dictionary of factors of C by label.
+    calibrated : bool
+        Whether to fit probabilities, by five folds on the same kernel values. `predict` then returns the most probable
+        class. Class weights do not change probabilities, whose mean stays near the share of each class; with class
+        weights `predict` follows `decision_function`, which they do move.
+    tol : float
+        The gap at which a problem counts as solved, measured in float64.
+    max_iter : int or None
+        The largest number of pairs for each problem, or None.
+    max_time : float or None
+        The largest number of seconds for all problems together, or None.
+    progress : Progress or None
+        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+    random_state : int
+        The seed of the folds of the calibration.
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    kernel_ : the kernel that was used.
-    support_, support_vectors_, n_support_ : positions, points, and numbers by class of the support vectors, which are
-        sorted by class if there are more than two classes, and ascending for a bare `Precomputed()`.
-    bounded_ : for each of them, whether its coefficient is at its bound C wᵢ: within the margin or beyond it.
-    dual_coef_, intercept_ : β, shape (s,), and b. With more classes: shape (s, classes) and (classes,) for "ovr"; for
-        "ovo" the coefficients of a row in its pairs with each of the other classes, shape (s, classes − 1), and one b
-        per pair.
-    function_ : f as an `Expansion`: one function, or one per pair or class.
-    gap_, objective_, n_iter_, status_ : the largest violation of optimality, the dual objectives (to be minimised), the
-        number of pairs that were moved, and how the fit ended.
-    duality_gap_ : the primal less the dual of each problem, ≥ 0: a bound on how far the primal is from its minimum.
-        (For the hard margin, at the C that was large enough.)
+    classes_ : array
+        The labels, sorted.
+    kernel_ : Kernel
+        The kernel that was used.
+    support_, support_vectors_, n_support_ : array
+        Positions, points, and numbers by class of the support vectors, which are sorted by class if there are more than
+        two classes, and ascending for a bare `Precomputed()`.
+    bounded_ : array
+        For each of them, whether its coefficient is at its bound C wᵢ: within the margin or beyond it.
+    dual_coef_, intercept_ : array, float or array
+        β, shape (s,), and b. With more classes: shape (s, classes) and (classes,) for "ovr"; for "ovo" the coefficients
+        of a row in its pairs with each of the other classes, shape (s, classes − 1), and one b per pair.
+    function_ : Expansion
+        f as an `Expansion`: one function, or one per pair or class.
+    gap_, objective_, n_iter_, status_
+        The largest violation of optimality, the dual objectives (to be minimised), the number of pairs that were moved,
+        and how the fit ended.
+    duality_gap_ : float
+        The primal less the dual of each problem, ≥ 0: a bound on how far the primal is from its minimum. (For the hard
+        margin, at the C that was large enough.)
 
+    References
+    ----------
+    Cortes and Vapnik, Support-vector networks, 1995. Fan, Chen and Lin, Working set selection, 2005.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[-2.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
     >>> y = ["left", "left", "left", "right", "right", "right"]
@@ -67,10 +90,6 @@ class SVC(SupportVectorClassifier):
     (array(['left', 'right'], dtype='<U5'), [1, 2, 3])
     >>> round(model.margin_report()[0].margin, 3)
     1.0
-
-    References
-    ----------
-    Cortes and Vapnik, Support-vector networks, 1995. Fan, Chen and Lin, Working set selection, 2005.
     """
 
     tunable: ClassVar[tuple[str, ...]] = ("C",)

@@ -154,24 +154,40 @@ class SVR(SupportVectorRegressor):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    C : the weight of errors against ‖f‖², > 0.
-    epsilon : half the width of the tube, ≥ 0, in the units of y.
-    tol : the violation of optimality at which to stop, in the units of y.
-    max_iter, max_time : the largest number of pairs for each target, and of seconds for all targets; or None.
-    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    C : float
+        The weight of errors against ‖f‖², > 0.
+    epsilon : float
+        half the width of the tube, ≥ 0, in the units of y.
+    tol : float
+        The violation of optimality at which to stop, in the units of y.
+    max_iter, max_time : int or None, float or None
+        The largest number of pairs for each target, and of seconds for all targets; or None.
+    progress : Progress or None
+        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
-    kernel_ : the kernel that was used.
-    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and their points.
-    bounded_ : for each of them, whether its coefficient is at its bound: the point is outside the tube.
-    dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
-    function_ : the fitted function, an `Expansion` over the support vectors alone.
-    gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
-    duality_gap_ : the primal less the dual of each target, ≥ 0: a bound on how far the primal is from its minimum.
-    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
+    kernel_ : Kernel
+        The kernel that was used.
+    support_, support_vectors_ : array
+        Positions of the support vectors among the rows of `fit`, shape (s,), and their points.
+    bounded_ : array
+        For each of them, whether its coefficient is at its bound: the point is outside the tube.
+    dual_coef_, intercept_ : array, float or array
+        Their β, shape (s,) or (s, t), and b.
+    function_ : Expansion
+        The fitted function, an `Expansion` over the support vectors alone.
+    gap_, objective_ : float
+        The largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
+    duality_gap_ : float
+        The primal less the dual of each target, ≥ 0: a bound on how far the primal is from its minimum.
+    n_iter_, status_ : int, str
+        The number of pairs that were moved, and how the fit ended.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> model = mc.SVR(mc.Gaussian(1.0), C=10.0, epsilon=0.1).fit(X, np.sin(X[:, 0]))
@@ -207,17 +223,24 @@ class NuSVR(SupportVectorRegressor):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    nu : the share, in (0, 1].
-    C : the weight of errors against ‖f‖², > 0.
-    tol, max_iter, max_time, progress : as for `SVR`.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    nu : float
+        The share, in (0, 1].
+    C : float
+        The weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : float, int or None, float or None, Progress or None
+        As for `SVR`.
 
     Attributes
     ----------
-    epsilon_ : half the width of the tube, a number, or one per target.
+    epsilon_
+        half the width of the tube, a number, or one per target.
     kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
         n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=40)
@@ -260,20 +283,28 @@ class KernelQuantileRegressor(SupportVectorRegressor):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    quantile : τ in (0, 1), or several: one function each.
-    C : the weight of errors against ‖f‖², > 0.
-    tol, max_iter, max_time, progress : as for `SVR`.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    quantile : float
+        τ in (0, 1), or several: one function each.
+    C : float
+        The weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : float, int or None, float or None, Progress or None
+        As for `SVR`.
 
     Attributes
     ----------
-    quantiles_ : the quantiles, shape (q,).
-    crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
-        `predict` puts their values in order, which never increases the sum of their losses.
+    quantiles_ : array
+        The quantiles, shape (q,).
+    crossing_
+        The share of the fitted rows at which functions of different quantiles are in the wrong order; there `predict`
+        puts their values in order, which never increases the sum of their losses.
     kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
         n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are the fitted ones, not put in
         order.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=100)

@@ -1,0 +1,157 @@
+"""The API reference: a page for every public name, from `mercer.__all__`, in groups by task.
+
+The group of a name is that of the module that it lives in, so that a new name needs no entry here. A page has the
+docstring, the methods that Mercer defines, for a kernel its drawing, and the other names of its group.
+"""
+
+import inspect
+from types import ModuleType
+
+import kernel_pages
+
+import mercer as mc
+from mercer.kernels.base import Similarity
+
+GROUPS = {
+    "Kernels on vectors": "kernels.vectors",
+    "Kernels on categories, sets and tables": "kernels.discrete kernels.sets kernels.tables",
+    "Kernels on strings": "kernels.strings",
+    "Kernels on graphs and molecules": "kernels.graphs data.graphs data.tu features.molecules",
+    "Kernels on trees, point clouds and parts": "kernels.trees kernels.distributions kernels.algebra.parts",
+    "Kernels on series and images": "kernels.series kernels.images features.series features.images",
+    "Kernels of your own": "kernels.custom kernels.base kernels.about kernels.spaces kernels.vocabulary "
+    "kernels.algebra.parameters",
+    "Weights for smoothing, which are not kernels": "kernels.weights",
+    "The algebra": "kernels.algebra",
+    "Proofs, checks and counterexamples": "kernels.validity kernels.algebra.proof testing",
+    "Gram matrices and explicit features": "gram features",
+    "Functions and geometry in the Hilbert space": "rkhs",
+    "Automatic models": "models.auto",
+    "Regression": "models.least_squares",
+    "Support vector machines": "models.svm models.progress",
+    "Likelihoods": "models.likelihood problems",
+    "Simple classifiers": "models.discriminant models.perceptron models.least_squares.classifier",
+    "Local methods and densities": "models.local models.density",
+    "Coordinates": "models.kernel_pca",
+    "Tuning, comparison and intervals": "models",
+    "Pictures and reports": "plot report",
+    "Files": "files",
+    "Errors": "errors",
+    "The package": "kernels",
+}
+"""Modules by group; the longest path that fits decides."""
+
+
+def group_of(module: str) -> str:
+    """The group of a module.
+
+    >>> group_of("mercer.kernels.vectors.radial"), group_of("mercer.models.tune")
+    ('Kernels on vectors', 'Tuning, comparison and intervals')
+    """
+    fits = [
+        (len(path), group)
+        for group, paths in GROUPS.items()
+        for path in paths.split()
+        if f"{module}.".startswith(f"mercer.{path}.")
+    ]
+    if not fits:
+        raise SystemExit(f"{module}: no group of the API reference has this module; add it to GROUPS in {__file__}")
+    return max(fits)[1]
+
+
+def home(name: str) -> str:
+    return mc._NAMES.get(name) or mc._MODULES[name]
+
+
+def slug(name: str) -> str:
+    """The file of a name: functions and modules are marked, since some file systems do not tell Exp from exp."""
+    value = getattr(mc, name)
+    kind = "" if inspect.isclass(value) else "module-" if isinstance(value, ModuleType) else "function-"
+    return f"{kind}{name}"
+
+
+def summary(value: object) -> str:
+    """The first sentence of the docstring, as text of a table cell."""
+    first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+    return first.replace("|", "\\|")
+
+
+def grouped() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in sorted(mc.__all__, key=str.lower):
+        found[group_of(home(name))].append(name)
+    return {group: names for group, names in found.items() if names}
+
+
+def title(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}\n\n"
+
+
+def methods(cls: type) -> list[str]:
+    """Public methods and properties that Mercer defines and explains; of a kernel only those that others lack."""
+    shared = issubclass(cls, Similarity) and cls.__module__ != Similarity.__module__
+    found: dict[str, None] = {}
+    for one in cls.__mro__[:1] if shared else cls.__mro__:
+        if one.__module__.startswith("mercer"):
+            for name in vars(one):
+                value = inspect.getattr_static(cls, name)
+                inner = getattr(value, "__func__", getattr(value, "fget", value))
+                explained = inspect.isroutine(inner) and inspect.getdoc(getattr(cls, name))
+                hidden = name.startswith("_") or name.endswith("_request") or (shared and hasattr(Similarity, name))
+                if explained and not hidden:
+                    found[name] = None
+    return list(found)
+
+
+def page(name: str, others: list[str]) -> str:
+    value, path = getattr(mc, name), f"mercer.{name}"
+    text = ":html_theme.sidebar_secondary.remove: false\n\n" + title(f"mercer.{name}")
+    if isinstance(value, ModuleType):
+        text += f".. automodule:: {value.__name__}\n   :no-members:\n\n"
+        for member in members(value):
+            directive = "autoclass" if inspect.isclass(getattr(value, member)) else "autofunction"
+            text += f".. {directive}:: {value.__name__}.{member}\n"
+            if directive == "autoclass":
+                shown = methods(getattr(value, member))
+                text += (
+                    f"   :members: {', '.join(shown)}\n   :inherited-members: str, tuple, ValueError\n" if shown else ""
+                )
+            text += "\n"
+    elif inspect.isclass(value):
+        shown = methods(value)
+        text += f".. autoclass:: {path}\n"
+        text += f"   :members: {', '.join(shown)}\n   :inherited-members: str, tuple, ValueError\n\n" if shown else "\n"
+        if name in kernel_pages.drawn():
+            text += kernel_pages.figure(name, "../../")
+        if issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
+            text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
+    else:
+        text += f".. autofunction:: {path}\n\n"
+    if others:
+        links = " · ".join(f":doc:`{other} <{slug(other)}>`" for other in others)
+        text += f".. rubric:: See also\n\n{links}\n"
+    return text
+
+
+def members(module: ModuleType) -> list[str]:
+    """The classes and functions of a module that it shows."""
+    names = getattr(module, "__all__", None) or [
+        name for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]  # fmt: skip
+    return [name for name in names if name not in mc._NAMES and callable(getattr(module, name))]
+
+
+def pages() -> dict[str, str]:
+    """The pages by their places on the site."""
+    groups = grouped()
+    index = "# API\n\nEvery public name, by task, as you write it after `import mercer as mc`.\n"
+    result = {}
+    for group, names in groups.items():
+        index += f"\n## {group}\n\n| name | |\n|---|---|\n"
+        for name in names:
+            index += f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n"
+            result[f"reference/api/{slug(name)}.rst"] = page(name, [other for other in names if other != name][:24])
+    toctree = "\n".join(slug(name) for names in groups.values() for name in names)
+    result["reference/api/index.md"] = f"{index}\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+    return result
