@@ -52,7 +52,7 @@ class Recalibration:
 
     Attributes
     ----------
-    mixing : m ≥ 0.
+    mixing : m ≥ 0; after a fit m > 0.
     softmax : s and b.
 
     >>> import numpy as np
@@ -75,10 +75,9 @@ class Recalibration:
         `weights` and `shifted` as for `Softmax.fit`.
         """
         total = float(len(P) if weights is None else weights.sum())
-        # By Laplace's rule nothing is less probable than 1/(n + 2).
+        # By Laplace's rule nothing is less probable than 1/(n + 2), also if no row has shown a vote of 0.
         smallest = 1.0 / (total + 2.0)
-        grid = [0.0] if (P > 0).all() else []
-        grid += [m for j in range(30) if (m := smallest * STEP**j) <= MOST_MIXING] or [MOST_MIXING]
+        grid = [m for j in range(30) if (m := smallest * STEP**j) <= MOST_MIXING] or [MOST_MIXING]
         fits = []
         for mixing in grid:
             values = cls._logs(P, mixing)
