@@ -12,8 +12,9 @@ from sklearn.naive_bayes import GaussianNB
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models import menu
-from mercer.models.calibrated import CalibratedClassifier, Recalibration
+from mercer.models.calibrated import CalibratedClassifier
 from mercer.models.choices import with_choices
+from mercer.models.recalibration import Recalibration
 from mercer.models.svm.probabilities import Softmax
 
 

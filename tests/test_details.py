@@ -10,10 +10,11 @@ from sklearn import metrics
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.conformal import crossed_intervals, held_out_intervals, own_intervals, with_intervals
+from mercer.models.conformal import with_intervals
 from mercer.models.judging.by_class import scores_by_class
 from mercer.models.judging.counts import CountFit, count_fit
 from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.judging.held_out_intervals import crossed_intervals, held_out_intervals, own_intervals
 from mercer.models.judging.intervals import coverage_by_size, interval_scores
 from mercer.models.judging.reliability import ReliabilityCurve
 from mercer.models.judging.thresholds import ThresholdCurve

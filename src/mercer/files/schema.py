@@ -379,7 +379,7 @@ Sigmoid
 Softmax(k)
     scale: real
     offsets: real[k]
-[mercer.models.calibrated]
+[mercer.models.recalibration]
 Recalibration(k)
     mixing: real
     softmax: Softmax(k)
