@@ -222,7 +222,8 @@ def test_a_missing_group_is_named_with_its_row(visits, capsys):
 def test_a_baseline_says_what_it_is(visits, capsys):
     options = ["--drop", "patient", "-m", "ridge", "-o", "none"]
     out = told(capsys, "fit", "visits.csv", "-t", "level", "--drop", "high", *options)[1]
-    assert "Baseline: always the mean of the training targets (for the MAE their median, for the interval score" in out
+    assert "Baseline: always the mean of the training targets (for the MAE their median)." in out
+    assert "Baseline of the interval score: the middle 90 % of the training targets." in out
     out = told(capsys, "fit", "visits.csv", "-t", "high", "--drop", "level", *options)[1]
     assert "Baseline: always the most frequent class of the training rows (for the log loss the share" in out
 

@@ -43,6 +43,7 @@ from mercer.models.explaining.importance import measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
+from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.judging.overlap import Overlap
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
@@ -315,7 +316,7 @@ def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
             "the last fit stopped before it converged, so the model may be much worse than it could be: "
             "raise --time, try another --model, or --model ridge with other --centers"
         )
-    compared = [score for score in scores if np.isfinite(score.baseline)]
+    compared = [score for score in scores if np.isfinite(score.baseline) and score.name != OF_INTERVALS]
     better = [score.name for score in compared if score.gain >= USELESS]
     if compared and not better:
         voice.note(

@@ -12,6 +12,7 @@ import mercer as mc
 from mercer.cli.speaking import Voice
 from mercer.models.explaining.importance import Importance
 from mercer.models.judging.cautions import Caution
+from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.provenance import Provenance
 from mercer.models.scores import Score
 from mercer.words import brief, count, number, one_line
@@ -114,13 +115,8 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
     names = {score.name for score in scores if np.isfinite(score.baseline)}
     if names:
         voice.say(f"  Baseline: {baseline_in_words(names)}.")
-
-
-OTHER_BASELINES = {
-    "MAE": "the MAE their median",
-    "90 % interval score": "the interval score the interval of their middle 90 %",
-}
-"""The baselines of measures that are not about the mean."""
+    if OF_INTERVALS in names:
+        voice.say("  Baseline of the interval score: the middle 90 % of the training targets.")
 
 
 def baseline_in_words(names: Set[str]) -> str:
@@ -130,8 +126,7 @@ def baseline_in_words(names: Set[str]) -> str:
     'always the mean of the training targets (for the MAE their median)'
     """
     if "accuracy" not in names:
-        others = [word for name, word in OTHER_BASELINES.items() if name in names]
-        return "always the mean of the training targets" + (f" (for {', for '.join(others)})" if others else "")
+        return "always the mean of the training targets" + (" (for the MAE their median)" if "MAE" in names else "")
     shares = " (for the log loss the share of each class)" if "log loss" in names else ""
     return f"always the most frequent class of the training rows{shares}"
 

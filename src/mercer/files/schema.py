@@ -395,7 +395,7 @@ Sigmoid
 Softmax(k)
     scale: real
     offsets: real[k]
-[mercer.models.calibrated]
+[mercer.models.recalibration]
 Recalibration(k)
     mixing: real
     softmax: Softmax(k)

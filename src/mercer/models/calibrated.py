@@ -1,15 +1,4 @@
-"""Calibrated probabilities for any classifier, and the threshold from which a class is predicted.
-
-The probabilities of many classifiers are shares of votes (nearest neighbours, weighted means), and others have none
-(least squares). On rows that a model was not fitted to, it can be measured how often each of them is right: the
-probabilities p of the model become
-
-    P(c) ∝ ((1 − m) pc + m/k)^s · exp(bc)     for k classes
-
-where the mixing m keeps votes of 0 and 1 from being certain, the power s makes all of them bolder or more careful, and
-the offsets b, which are 0 unless the data supports them, correct classes that are predicted too often. All of them have
-the largest likelihood for training rows that are predicted without themselves.
-"""
+"""A classifier with calibrated probabilities, and the threshold from which a class is predicted."""
 
 from __future__ import annotations
 
@@ -18,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +19,7 @@ from mercer.models.base import Matrix, all_or_nothing, shown, training_points
 from mercer.models.choices import with_choices
 from mercer.models.judging.thresholds import ThresholdCurve, position_of_label, threshold_of_costs
 from mercer.models.labels import Labelled, class_weights
+from mercer.models.recalibration import Recalibration, left_out_probabilities, probabilities
 from mercer.models.svm.probabilities import Softmax
 from mercer.models.svm.svc import SVC
 from mercer.tuning.folds import make_folds
@@ -42,54 +31,6 @@ Index = NDArray[np.int64]
 LEFT_OUT_ROWS, HELD_OUT_ROWS = 2500, 2000
 """Without leave-one-out in closed form, up to the first number of rows every row is left out once, in one of the folds;
 of more rows about the second number are held out once, since few parameters are fitted to them."""
-STEP, MOST_MIXING = 4.0, 0.5
-"""Mixings grow by this factor, up to the second number."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recalibration:
-    """P(c) ∝ ((1 − m) pc + m/k)^s exp(bc), from probabilities p of k classes.
-
-    Attributes
-    ----------
-    mixing : m ≥ 0.
-    softmax : s and b.
-
-    >>> import numpy as np
-    >>> P = np.repeat([[1.0, 0.0], [0.0, 1.0]], 10, axis=0)          # one neighbour each, right for 16 of 20 rows
-    >>> codes = np.array([0] * 8 + [1] * 2 + [1] * 8 + [0] * 2)
-    >>> Recalibration.fit(P, codes)(np.array([[1.0, 0.0]])).round(1)
-    array([[0.8, 0.2]])
-    """
-
-    mixing: float
-    softmax: Softmax
-
-    def __call__(self, P: Matrix) -> Matrix:
-        return self.softmax(self._logs(P, self.mixing))
-
-    @classmethod
-    def fit(cls, P: Matrix, codes: Index, weights: Matrix | None = None, *, shifted: bool | None = None) -> Self:
-        """Maximum likelihood for probabilities P (n, k) of rows with these class numbers, by a model without them.
-
-        `weights` and `shifted` as for `Softmax.fit`.
-        """
-        total = float(len(P) if weights is None else weights.sum())
-        # By Laplace's rule nothing is less probable than 1/(n + 2).
-        smallest = 1.0 / (total + 2.0)
-        grid = [0.0] if (P > 0).all() else []
-        grid += [m for j in range(30) if (m := smallest * STEP**j) <= MOST_MIXING] or [MOST_MIXING]
-        fits = []
-        for mixing in grid:
-            values = cls._logs(P, mixing)
-            curve = Softmax.fit(values, codes, weights, shifted=shifted)
-            fits.append((curve.loss(values, codes, weights), mixing, curve))
-        _, mixing, curve = min(fits, key=lambda fit: fit[0])
-        return cls(mixing, curve)
-
-    @staticmethod
-    def _logs(P: Matrix, mixing: float) -> Matrix:
-        return np.log(np.maximum((1 - mixing) * P + mixing / P.shape[1], np.finfo(float).tiny))
 
 
 @dataclass(eq=False, repr=False)
@@ -271,7 +212,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _left_out_probabilities(self, data: Labelled) -> tuple[Index, Matrix]:
         """Rows, and their probabilities by models that were fitted without them."""
-        P = _in_closed_form(self.model_)
+        P = left_out_probabilities(self.model_)
         if P is not None and len(P) > data.kept[-1]:  # of all rows, of which some have weight 0
             P = P[data.kept]
         if P is not None and len(P) == len(data):
@@ -331,35 +272,6 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 def calibrates_itself(model: Any) -> bool:
     """Whether a fitted model has calibrated its probabilities on rows that it was not fitted to."""
     return isinstance(model, AutoClassifier) or (isinstance(model, SVC) and model.calibrated and model.calibrated_)
-
-
-def probabilities(model: Any, X: Any) -> Matrix:
-    """The probabilities of a classifier, or the softmax of its decision values, shape (m, k)."""
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X), dtype=np.float64)
-    if not hasattr(model, "decision_function"):
-        raise InvalidInput(
-            "A classifier must have predict_proba or decision_function to be calibrated",
-            got=type(model).__name__,
-            advice="Choose another classifier.",
-        )
-    return _of_values(np.asarray(model.decision_function(X), dtype=np.float64))
-
-
-def _of_values(values: Matrix) -> Matrix:
-    """The softmax of decision values: of two classes those of the second, shape (m,); otherwise one per class."""
-    wide = np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values
-    return np.asarray(softmax(wide, axis=1))
-
-
-def _in_closed_form(model: Any) -> Matrix | None:
-    """The probabilities of each training row by the model without it; None if the model does not have them."""
-    try:
-        if hasattr(model, "predict_proba"):
-            return np.asarray(model.loo_proba_, dtype=np.float64)
-        return _of_values(np.asarray(model.loo_decision_, dtype=np.float64))
-    except (AttributeError, InvalidInput):  # this kind of model, or this solver, does not have them
-        return None
 
 
 def _fitted(model: Any, X: Any, y: NDArray[Any], weights: Matrix | None) -> Any:

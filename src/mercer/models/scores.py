@@ -268,7 +268,8 @@ def judge(
     units = None if groups is None else group_numbers(groups, len(y))
     judged = predicted(model, X, y, guesses, predictions=predictions, probabilities=probabilities, units=units)
     if intervals and judged.classes is None and predictions is None:
-        from mercer.models.conformal import held_out_intervals  # it records where models come from, and so this module
+        # Imported here, since intervals need the record of where a model comes from, and that needs this module.
+        from mercer.models.judging.held_out_intervals import held_out_intervals
 
         ends = held_out_intervals(model, X, y, judged.predictions, COVERAGE, units=units, apart=apart)
         judged = replace(judged, intervals=ends)

@@ -16,9 +16,9 @@ from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
 from mercer.models.calibration import Calibration
-from mercer.models.conformal import held_out_intervals
 from mercer.models.explaining.effects import interactions
 from mercer.models.judging.counts import count_fit
+from mercer.models.judging.held_out_intervals import held_out_intervals
 from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.reliability import event
 from mercer.models.scores import Judgement

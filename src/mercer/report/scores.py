@@ -11,7 +11,7 @@ from mercer.models.calibrated import CalibratedClassifier, decision_in_words
 from mercer.models.judging.by_class import scores_by_class
 from mercer.models.judging.counts import count_fit
 from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
-from mercer.models.judging.measures import COVERAGE, MEASURES
+from mercer.models.judging.measures import COVERAGE, MEASURES, OF_INTERVALS
 from mercer.models.judging.reliability import ReliabilityCurve, event
 from mercer.models.scores import Judgement, Score
 from mercer.report.frames import cell
@@ -45,7 +45,7 @@ def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
         "column: it always predicts "
     )
     others = ["for the MAE, their median"]
-    others += ["for the interval score, the interval of their middle 90 %"] if "90 % interval score" in names else []
+    others += ["for the interval score, the interval of their middle 90 %"] if OF_INTERVALS in names else []
     small += (
         "the most frequent class of the training rows (for the log loss, the shares of the classes)."
         if classes

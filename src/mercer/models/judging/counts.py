@@ -45,9 +45,9 @@ class CountFit:
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.uniform(1, 9, 4000)
     >>> print(CountFit.of(rng.poisson(mean), mean))
-    4,000 counts: Poisson deviance 1.108, dispersion 1.01 ± 0.02 (as of a Poisson distribution)
+    4,000 counts: Poisson deviance 1.076, dispersion 1.01 ± 0.02 (as of a Poisson distribution)
     >>> print(CountFit.of(rng.negative_binomial(2.0, 2.0 / (2.0 + mean)), mean))
-    4,000 counts: Poisson deviance 3.478, dispersion 3.54 ± 0.10 (overdispersed: more than a Poisson distribution)
+    4,000 counts: Poisson deviance 3.362, dispersion 3.53 ± 0.13 (overdispersed: more than a Poisson distribution)
     """
 
     n: int

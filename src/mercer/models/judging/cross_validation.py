@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.conformal import crossed_intervals, own_intervals
+from mercer.models.judging.held_out_intervals import crossed_intervals, own_intervals
 from mercer.models.judging.measures import COVERAGE, Guesses, Predicted
 from mercer.models.scores import Baseline, Judgement, predicted
 from mercer.tuning.folds import Fold, group_numbers

@@ -39,6 +39,8 @@ class Measure(NamedTuple):
     greater_is_better: bool
 
 
+OF_INTERVALS = "90 % interval score"
+"""The measure of intervals, whose baseline is an interval as well."""
 MEASURES = {
     "R²": Measure(
         "the share of the target's variance that the model explains; 1 is perfect, 0 is no better than the mean", True
@@ -48,7 +50,7 @@ MEASURES = {
     ),
     "MAE": Measure("mean absolute error, in units of the target", False),
     "90 % coverage": Measure("the share of targets inside their 90 % intervals; 0.9 keeps the promise", True),
-    "90 % interval score": Measure(
+    OF_INTERVALS: Measure(
         "the mean width of the 90 % intervals, plus 20 times the mean distance of missed targets from them; smaller is "
         "better", False
     ),
@@ -173,7 +175,7 @@ def _of_numbers(predicted: Predicted) -> list[tuple[str, Statistic, float]]:
         scores = interval_scores(y, predicted.intervals, COVERAGE)
         of_quantiles = interval_scores(y, np.column_stack([guesses.low, guesses.high]), COVERAGE)
         measures.append(("90 % coverage", _mean(((low <= y) & (y <= high)).astype(np.float64)), np.nan))
-        measures.append(("90 % interval score", _mean(scores), float(of_quantiles.mean())))
+        measures.append((OF_INTERVALS, _mean(scores), float(of_quantiles.mean())))
     if predicted.counts and (f > 0).all() and (y >= 0).all():
         of_mean = float(deviances(y, mean).mean()) if (mean > 0).all() else np.nan
         measures.append(("Poisson deviance", _mean(deviances(y, f)), of_mean))

@@ -37,7 +37,7 @@ class ReliabilityCurve:
     >>> p = np.random.default_rng(0).uniform(size=1000)
     >>> curve = ReliabilityCurve.of(np.random.default_rng(1).uniform(size=1000) < p, p, bins=4)
     >>> curve.counts, curve.predicted.round(1), curve.observed.round(1)
-    (array([250, 250, 250, 250]), array([0.1, 0.4, 0.6, 0.9]), array([0.1, 0.4, 0.6, 0.9]))
+    (array([250, 250, 250, 250]), array([0.1, 0.4, 0.6, 0.9]), array([0.2, 0.4, 0.7, 0.8]))
     """
 
     predicted: Matrix
