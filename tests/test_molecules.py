@@ -189,3 +189,18 @@ def test_counts_that_are_mostly_zeros_are_compared_without_them(monkeypatch):
             dense = kernel(near), squared_distances(kernel, near)
         for one, other in zip(sparse, dense):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("X", "got"),
+    [
+        (["abc", None, "abd"], "a missing value at position 1, among strings"),
+        (["CC=O", "CCO", float("nan")], "a missing value at position 2, among strings"),
+        ([{1}, {2}, "ab"], "'ab' at position 2, among sets"),
+        ([mc.Graph([(0, 1)]), 3, mc.Graph([(0, 1)])], "3 at position 1, among graphs"),
+        ([mc.Tree.of("(a b)"), "(a b)", mc.Tree.of("(a b)")], r"'\(a b\)' at position 1, among trees"),
+    ],
+)
+def test_objects_of_several_kinds_need_a_kernel(X, got):
+    with pytest.raises(mc.InvalidInput, match=f"objects of one kind, got {got}"):
+        mc.KernelRidge().fit(X, np.arange(3.0))
