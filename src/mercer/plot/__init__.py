@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mercer.plot.proof import ProofTree
     from mercer.plot.ranking import Ranking
     from mercer.plot.regression import RegressionBands, Residuals
+    from mercer.plot.structure import Structure
     from mercer.plot.surface import DecisionSurface
 
 _HOME = {
@@ -30,6 +31,7 @@ _HOME = {
     "proof": "ProofTree",
     "ranking": "Ranking",
     "regression": "RegressionBands Residuals",
+    "structure": "Structure",
     "surface": "DecisionSurface",
 }
 _MODULE = {name: f"mercer.plot.{home}" for home, names in _HOME.items() for name in names.split()}
@@ -47,6 +49,7 @@ __all__ = [
     "RegressionBands",
     "Reliability",
     "Residuals",
+    "Structure",
     "TuningPath",
     "ValidationCurve",
     "style",
