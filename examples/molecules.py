@@ -21,7 +21,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 COLOURS = {"chain": "#2471a3", "ring": "#c0392b", "alcohol": "#1e8449", "ring with N": "#7d3c98"}
-ATOMS = {"C": "#444444", "O": "#c0392b", "N": "#2471a3"}
 
 
 def molecule(family: str, rng: np.random.Generator) -> mc.Graph:
@@ -40,30 +39,6 @@ def molecule(family: str, rng: np.random.Generator) -> mc.Graph:
         edges.append((int(rng.integers(len(labels))), len(labels)))
         labels.append("O")
     return mc.Graph(edges, labels=labels)
-
-
-def places(graph: mc.Graph) -> np.ndarray:
-    """Places in the plane whose distances are near the numbers of bonds between atoms (classical scaling)."""
-    D = np.full((graph.n, graph.n), np.inf)
-    np.fill_diagonal(D, 0.0)
-    D[graph.edges[:, 0], graph.edges[:, 1]] = D[graph.edges[:, 1], graph.edges[:, 0]] = 1.0
-    for k in range(graph.n):
-        D = np.minimum(D, D[:, k, None] + D[k])
-    centred = mc.centre(-0.5 * D**2)
-    values, vectors = np.linalg.eigh(centred)
-    return vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
-
-
-def draw(axis: plt.Axes, graph: mc.Graph, title: str, colour: str) -> None:
-    """Atoms as points, bonds as lines."""
-    at = places(graph)
-    for u, v in graph.edges:
-        axis.plot(*at[[u, v]].T, color="#999999", lw=2, zorder=1)
-    axis.scatter(*at.T, s=70, c=[ATOMS[a] for a in graph.labels], edgecolor="white", zorder=2)
-    axis.set_title(title, fontsize=10, color=colour)
-    axis.set_aspect("equal")
-    axis.margins(0.15)
-    axis.axis("off")
 
 
 def main() -> None:
@@ -90,7 +65,9 @@ def main() -> None:
             shown.append(int(i))
     for place, i in enumerate(shown):
         title = f"a {families[i]}" if i == query else f"{families[i]}, cosine {K[query, i]:.2f}"
-        draw(figure.add_subplot(grid[place // 2, 2 + place % 2]), molecules[i], title, COLOURS[families[i]])
+        beside = figure.add_subplot(grid[place // 2, 2 + place % 2])
+        mc.plot.Structure.from_object(molecules[i], ax=beside)
+        beside.set_title(title, fontsize=10, color=COLOURS[families[i]])
         print(f"{families[i]:>12}: {molecules[i].n} atoms, cosine {K[query, i]:.2f}")
     out.mkdir(parents=True, exist_ok=True)
     figure.savefig(out / "molecules.png", dpi=110)

@@ -143,6 +143,38 @@ def test_shortest_paths_are_those_of_floyd_and_warshall(n):
     np.testing.assert_array_equal(mc.ShortestPath()(graphs), table(inner, counts, counts))
 
 
+def weighted(graph, weights):
+    return mc.Graph(**(graph.arguments() | {"weights": weights}))
+
+
+def test_shortest_paths_by_their_lengths():
+    nx = pytest.importorskip("networkx")
+    graphs, rng = drawn(9, seed=1), np.random.default_rng(1)
+    np.testing.assert_array_equal(mc.ShortestPath(unit=1.0)(graphs), mc.ShortestPath()(graphs))
+    graphs = [weighted(g, rng.choice([0.0, 0.5, 1.3, 4.0], size=len(g.edges))) for g in graphs]
+    counts = []
+    for graph in graphs:
+        G, edge_weights = nx.Graph(), [] if graph.weights is None else graph.arguments()["weights"]
+        G.add_nodes_from(range(graph.n))
+        G.add_weighted_edges_from((*e, w) for e, w in zip(graph.edges.tolist(), edge_weights))
+        lengths = dict(nx.all_pairs_dijkstra_path_length(G))
+        found = [(u, v, int(np.floor(lengths[u][v] / 0.5 + 0.5 + 1e-9))) for u in G for v in lengths[u] if u != v]
+        counts.append(Counter((graph.labels[u], graph.labels[v], d) for u, v, d in found))
+    np.testing.assert_array_equal(mc.ShortestPath(unit=0.5)(graphs), table(inner, counts, counts))
+    check_laws(mc.ShortestPath(unit=0.5), graphs)
+
+
+def test_lengths_of_paths_that_are_refused():
+    good, bad = (mc.Graph([(0, 1)], weights=[w]) for w in (1.0, -2.0))
+    with pytest.raises(mc.InvalidInput, match="got -2 in graph 1"):
+        mc.ShortestPath(unit=1.0)([good, bad])
+    with pytest.raises(mc.InvalidInput, match="a longer one in graph 0"):
+        mc.ShortestPath(unit=1e-20)([good])
+    with pytest.raises(mc.InvalidInput, match="`unit`"):
+        mc.ShortestPath(unit=0.0)
+    assert mc.ShortestPath(unit=1.0)([mc.Graph([], n=1), mc.Graph([], n=2)]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
 def test_shortest_paths_in_several_parts(monkeypatch):
     graphs = drawn(20, seed=2)
     whole = mc.ShortestPath()(graphs)

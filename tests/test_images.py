@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
 
 import mercer as mc
+from mercer.kernels.vocabulary import suited
 from mercer.testing import check_laws
 
 
@@ -127,3 +128,19 @@ def test_sizes_of_both_sides():
         mc.patch_features(mc.Patches(size=3), np.ones((2, 6, 6)), 4)(np.ones((2, 7, 6)))
     with pytest.raises(mc.InvalidInput, match="size"):
         mc.Patches(size=0)
+
+
+def test_models_choose_a_kernel_for_images(tmp_path):
+    X, y = load_digits(n_class=3, return_X_y=True)
+    X = list(X[:150].reshape(-1, 8, 8))
+    space, kernels = suited(X[:90])
+    assert space == "images"
+    assert "mc.Signature" in space.instead
+    for kernel in kernels.values():
+        model = mc.SVC(kernel, C=10.0).fit(X[:90], y[:90])
+        assert model.score(X[90:], y[90:150]) > 0.9
+        model.save(tmp_path / "m.mercer")
+        np.testing.assert_array_equal(mc.load(tmp_path / "m.mercer").predict(X[90:]), model.predict(X[90:]))
+    assert mc.SVC().fit(X[:90], y[:90]).kernel_.phi.size == 4
+    colours = np.random.default_rng(0).integers(0, 255, (6, 6, 9, 3), dtype=np.uint8)
+    assert all(np.isfinite(k(colours)).all() for k in suited(list(colours))[1].values())

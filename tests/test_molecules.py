@@ -189,3 +189,66 @@ def test_counts_that_are_mostly_zeros_are_compared_without_them(monkeypatch):
             dense = kernel(near), squared_distances(kernel, near)
         for one, other in zip(sparse, dense):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("X", "got"),
+    [
+        (["abc", None, "abd"], "a missing value at position 1, among strings"),
+        (["CC=O", "CCO", float("nan")], "a missing value at position 2, among strings"),
+        ([{1}, {2}, "ab"], "'ab' at position 2, among sets"),
+        ([mc.Graph([(0, 1)]), 3, mc.Graph([(0, 1)])], "3 at position 1, among graphs"),
+        ([mc.Tree.of("(a b)"), "(a b)", mc.Tree.of("(a b)")], r"'\(a b\)' at position 1, among trees"),
+    ],
+)
+def test_objects_of_several_kinds_need_a_kernel(X, got):
+    with pytest.raises(mc.InvalidInput, match=f"objects of one kind, got {got}"):
+        mc.KernelRidge().fit(X, np.arange(3.0))
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def structure():
+    pytest.importorskip("matplotlib").use("agg")
+    import matplotlib.pyplot as plt
+
+    yield mc.plot.Structure.from_object
+    plt.close("all")
+
+
+def test_a_molecule_is_drawn_with_its_bonds(structure):
+    picture = structure("CC(=O)[O-]")
+    assert (picture.kind, picture.labels) == ("molecule", ["", "", "O", "O⁻"])
+    assert picture.lines.tolist() == [1, 2, 1]
+    assert len(picture.ax_.lines) == 4
+    bonds = np.linalg.norm(np.diff(picture.places[picture.edges], axis=1)[:, 0], axis=1)
+    np.testing.assert_allclose(bonds, bonds[0], rtol=0.01)
+    assert structure("c1ccccc1").lines.sum() == 9
+    salt = structure("[Na+].[Cl-]")
+    assert salt.labels == ["Na⁺", "Cl⁻"]
+    low, high = salt.ax_.get_xlim()
+    assert low < salt.places[:, 0].min() < salt.places[:, 0].max() < high
+    assert structure("C").labels == ["CH₄"]
+
+
+def test_a_graph_is_drawn_without_overlaps(structure):
+    graph = mc.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (5, 6), (6, 7), (6, 8)], labels="CCNCOABXY")
+    picture = structure(graph)
+    assert (picture.kind, "".join(picture.labels)) == ("graph", "CCNCOABXY")
+    far = np.linalg.norm(picture.places[:, None] - picture.places, axis=2)
+    assert (far + np.eye(9)).min() > 0.6
+    bonds = far[tuple(picture.edges.T)]
+    assert 0.6 < bonds.min() < bonds.max() < 1.4
+    assert structure(mc.Graph([], n=1)).places.tolist() == [[0.0, 0.0]]
+
+
+def test_a_tree_is_drawn_from_the_root(structure):
+    picture = structure("(S (NP old dogs) bark)", title="a sentence")
+    assert dict(zip(picture.labels, picture.places.tolist())) == {
+        "S": [1.25, 0.0], "NP": [0.5, -1.0], "old": [0.0, -2.0], "dogs": [1.0, -2.0], "bark": [2.0, -1.0]
+    }  # fmt: skip
+    assert picture.ax_.get_title() == "a sentence"
+    with pytest.raises(mc.InvalidInput, match="at most 300 nodes, got 401"):
+        structure(("a", *"b" * 400))

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import mercer as mc
 from mercer._loops import series as loops
+from mercer.data.arrays import meaning
 from mercer.data.series import as_series
 from mercer.kernels.vocabulary import suited
 from mercer.testing import check_laws
@@ -392,6 +393,8 @@ def test_models_choose_a_kernel_for_series(waves):
         np.array([x[:12] for x in X]),
         [[1.0, 2.0], [3.0]],
         [np.zeros(3, int), np.zeros(2)],
+        [np.zeros((3, 2), int), np.zeros((2, 2))],
+        [np.zeros(3), np.zeros((3, 2))],
     ):
         assert suited(other) == (None, {})
     model = mc.SVC().fit(X[::2], y[::2])
@@ -424,3 +427,54 @@ def test_later_changes_do_not_reach_a_model(waves):
     for x in mine:
         x[:] = 0.0
     np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+# -- series, images or clouds ------------------------------------------------------------------------------------------
+
+
+def walks(n, low, high, rng, steps=1.0):
+    return [(steps * rng.normal(size=(rng.integers(low, high), 2))).cumsum(axis=0) for _ in range(n)]
+
+
+def test_an_order_of_points_makes_a_series():
+    rng = np.random.default_rng(0)
+    ordered = walks(20, 20, 60, rng)
+    assert meaning(ordered) == "series"
+    assert meaning([rng.permutation(x) for x in ordered]) == "clouds"
+    assert meaning([1e200 * rng.permutation(x) for x in ordered]) == "clouds"
+    alternating = [np.column_stack([(-1.0) ** np.arange(n), rng.normal(size=n)]) for n in range(20, 40)]
+    assert meaning(alternating) == "series"
+    autoregressive = [0.5 * x[1:] + np.diff(x, axis=0) for x in ordered]
+    assert meaning(autoregressive) == "series"
+    for uncertain in (
+        [rng.normal(size=(n, 2)) for n in (3, 4, 5)],
+        [np.ones((n, 2)) for n in (3, 4)],
+        [np.full((n, 2), np.nan) for n in (30, 40)],
+        [np.ones((1, 2))] * 2,
+    ):
+        assert meaning(uncertain) == "series"
+
+
+def test_arrays_of_one_size():
+    rng = np.random.default_rng(0)
+    assert meaning(list(rng.random((5, 8, 8)))) == "images"
+    assert meaning(list(rng.random((5, 6, 9, 3)))) == "images"
+    assert meaning(list(rng.integers(0, 255, (5, 6, 9), dtype=np.uint8))) == "images"
+    assert meaning([x[:30] for x in walks(20, 30, 31, rng)]) == "series"
+    assert meaning(list(rng.normal(size=(40, 30, 2)))) == "clouds"
+    assert meaning(list(rng.random((5, 6, 9, 2)))) is meaning(list(np.zeros((5, 6, 9), int))) is meaning([]) is None
+
+
+def test_models_choose_a_kernel_for_clouds(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = [rng.normal(scale=1.0 + k, size=(rng.integers(15, 30), 2)) for k in y]
+    space, kernels = suited(X)
+    assert space == "clouds"
+    assert "mc.Signature" in space.instead
+    for kernel in kernels.values():
+        model = mc.SVC(kernel, C=10.0).fit(X[:20], y[:20])
+        assert model.score(X[20:], y[20:]) > 0.9
+    assert mc.SVC().fit(X, y).kernel_ == next(iter(kernels.values()))
+    same = [np.ones((20, 2))] * 3
+    assert np.isfinite(space.kernels(same)["distributions"](same)).all()

@@ -228,3 +228,14 @@ def xml(node):
     """A syntax tree as nested elements."""
     name = type(node).__name__
     return f"<{name}>{''.join(map(xml, ast.iter_child_nodes(node)))}</{name}>"
+
+
+def test_features_of_trees():
+    X = ["(S (NP dogs) bark)", "(S (NP dogs) (VP bark))"]
+    phi = mc.Subtree().features(X)
+    np.testing.assert_array_equal(phi(X) @ phi(X).T, mc.Subtree()(X))
+    column = list(phi.names).index("(NP dogs)")
+    assert phi(["(Q (NP dogs) (NP dogs))"])[0, column] == 2.0
+    for kernel in (mc.SubsetTree(0.5), mc.PartialTree(0.5, 0.5)):
+        with pytest.raises(mc.InvalidInput, match="grow exponentially"):
+            kernel.features(X)

@@ -38,6 +38,7 @@ _HOME = {
     "mercer.kernels.strings.alignment": "LocalAlignment SmithWaterman EditSimilarity",
     "mercer.kernels.strings.tfidf": "TfIdf WeightedCounts",
     "mercer.data.graphs": "Graph",
+    "mercer.data.trees": "Tree",
     "mercer.data.tu": "read_tu",
     "mercer.kernels.graphs.graphlets": "Graphlet",
     "mercer.kernels.graphs.histograms": "EdgeHistogram VertexHistogram",

@@ -24,13 +24,14 @@ def path_keys(nodes: Array, ends: Array, neighbours: Array, labels: Array, steps
     """
     if int((np.diff(nodes) ** 2).sum()) < COMPILED_ENTRIES:
         u, v, d, totals = _distances(nodes, ends, neighbours)
-        return _path_keys(labels[u], labels[v], steps[d]), totals
+        return pair_keys(labels[u], labels[v], steps[d]), totals
     from . import graphs_large
 
     return graphs_large.path_keys(nodes, ends, neighbours, labels, steps)
 
 
-def _path_keys(a: Array, b: Array, step: Array) -> Array:
+def pair_keys(a: Array, b: Array, step: Array) -> Array:
+    """The keys of pairs of nodes with labels a and b, `step` a hash of their distance."""
     bits = a + b + step
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -21,6 +21,7 @@ from mercer.data.objects import objects_of
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 from mercer.validation import is_whole_number
+from mercer.words import shown
 
 Array = NDArray[Any]
 PLAIN = (int, str, float)
@@ -524,7 +525,7 @@ def _once(pairs: Array, n: int, labels: Any, weights: Any) -> tuple[Array, Array
             if i != j and part[i] != part[j]:
                 raise InvalidInput(
                     f"An edge must have one {what}",
-                    got=f"{part[j]!r} and {part[i]!r} for the edge {tuple(pairs[i].tolist())}",
+                    got=f"{shown(part[j])} and {shown(part[i])} for the edge {tuple(pairs[i].tolist())}",
                     advice="Merge parallel edges first.",
                 )
     return np.column_stack([codes // n, codes % n]) if len(codes) else pairs, first

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -28,15 +28,21 @@ FORMS = "nested tuples such as ('S', ('NP', 'dogs'), 'bark'), bracket text such 
 class Tree:
     """An ordered tree with a label at every node, which cannot be changed.
 
+    Kernels read nested tuples, bracket text and the other forms themselves. `Tree.of` reads one object, and a list of
+    trees says that its objects are trees: then a model needs no kernel.
+
     Parameters
     ----------
     labels : the labels of the nodes, children before their parent, the root last.
     arities : the number of children of each node, in the same order.
 
-    >>> Tree.of("(S (NP dogs) bark)")
+    >>> import mercer as mc
+    >>> mc.Tree.of("(S (NP dogs) bark)")
     Tree('(S (NP dogs) bark)')
-    >>> Tree.of(("S", ("NP", "dogs"), "bark")) == Tree.of("(S (NP dogs) bark)")
+    >>> mc.Tree.of(("S", ("NP", "dogs"), "bark")) == mc.Tree.of("(S (NP dogs) bark)")
     True
+    >>> mc.SVC().fit([mc.Tree.of("(a b)"), mc.Tree.of("(c d e)")], [0, 1]).kernel_
+    PartialTree(decay=0.5, gap=0.5).normalize()
     """
 
     labels: tuple[Hashable, ...]
@@ -83,12 +89,17 @@ class Tree:
         return f"Tree({str(self)!r})" if len(self) <= 40 else f"Tree of {len(self)} nodes"
 
     def __str__(self) -> str:
+        *_, root = self.subtree_texts()
+        return root
+
+    def subtree_texts(self) -> Iterator[str]:
+        """The bracket text of everything below each node, in the order of the nodes: the last is the whole tree."""
         texts: list[str] = []
         for label, arity in zip(self.labels, self.arities):
             children = texts[len(texts) - arity :] if arity else []
             del texts[len(texts) - arity :]
             texts.append(f"({' '.join([str(label), *children])})" if arity else str(label))
-        return texts[0]
+            yield texts[-1]
 
 
 def _node(x: Any, position: int) -> tuple[Hashable, list[Any]]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.data.arrays import meaning
 from mercer.data.objects import objects_of
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
@@ -18,19 +19,50 @@ from mercer.kernels.about import About
 from mercer.kernels.algebra.parts import OverParts
 from mercer.kernels.base import Similarity
 from mercer.kernels.spaces import ANY, TABLE, VECTORS, Space, dimension
+from mercer.kernels.vectors.radial import Gaussian
 
 
 class Clouds(Space):
     """Matrices with one row per point, of different numbers of points."""
 
     __slots__ = ()
+    instead = "If the rows have an order, as those of a time series, pass kernel=mc.Signature(3).normalize()."
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
         d = dimension(kernel)
         return [rng.normal(size=(rng.integers(1, 5), d)) + rng.normal(size=d) for _ in range(n)]
 
+    def holds_all(self, objects: list[Any]) -> bool:
+        """Matrices of floats whose rows have no order."""
+        return meaning(objects) == "clouds"
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Gaussians of the distance between distributions, in units of the median distances of points and clouds."""
+        from mercer.kernels.vectors.median import median_gaussian
+
+        some = [x[:: -(-len(x) // POINTS)] for x in X[:: -(-len(X) // CLOUDS_EXAMINED)]]
+        width = float(median_gaussian(np.concatenate(some)).sigma)
+        wide, narrow = (MeanEmbedding(Gaussian(share * width)) for share in (1.0, 0.3))
+        return {
+            "distributions": _by_distance(wide, some),
+            "distributions in detail": _by_distance(narrow, some),
+            "mean embeddings": wide.normalize(),
+        }
+
 
 CLOUDS = Clouds("clouds")
+CLOUDS_EXAMINED, POINTS = 60, 60
+"""Clouds, and points of each, that the widths of a model without a kernel are taken from."""
+
+
+def _by_distance(embedding: MeanEmbedding, clouds: list[Any]) -> Similarity:
+    """exp(−MMD²/2σ²), σ² the median of MMD² over pairs of these clouds."""
+    K = embedding(clouds)
+    squares = np.diag(K)[:, None] + np.diag(K) - 2.0 * K
+    apart = squares[np.triu_indices(len(K), 1)]
+    apart = apart[apart > 1e-12 * K.max()]
+    variance = float(np.median(apart)) if len(apart) else 1.0
+    return (embedding / variance).exp().normalize()
 
 
 class MeanEmbedding(OverParts):

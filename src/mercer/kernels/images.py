@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
+from mercer.data.arrays import meaning
 from mercer.data.images import as_images
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
@@ -21,15 +22,44 @@ from mercer.kernels.spaces import Space
 from mercer.threads import over
 from mercer.validation import check_whole_number
 
+ANCHORS = 64
+"""Patches to which a model without a kernel compares those of its images."""
+EXAMINED = 500
+"""Images that the widths of its kernels are taken from."""
+
 
 class Images(Space):
     """Small gray images, a little larger than the patches of the kernel."""
 
     __slots__ = ()
+    instead = (
+        "If these arrays are time series, pass kernel=mc.Signature(3).normalize(); if they are point clouds, "
+        "kernel=mc.MeanEmbedding(mc.Gaussian(1.0))."
+    )
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
         side = 2 + max(getattr(leaf, "size", 1) for leaf in kernel.leaves)
         return list(rng.random((n, side, side)))
+
+    def holds_all(self, objects: list[Any]) -> bool:
+        """Square arrays of one size, arrays of bytes, and arrays with the channels of colours."""
+        return meaning(objects) == "images"
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Patches around anchors that are learned from these images, and pixels."""
+        from mercer.features.images import patch_features, pixels
+        from mercer.kernels.vectors.dot import Linear
+        from mercer.kernels.vectors.median import median_gaussian
+
+        images = as_images(X)
+        patches = Patches(0.5, 2.0, size=min(5, *(side // 2 for side in images.shape[1:3])))
+        phi = patch_features(patches, images, ANCHORS)
+        some = images[:: -(-len(images) // EXAMINED)]
+        return {
+            "patches": median_gaussian(phi(some)).after(phi),
+            "linear patches": Linear().after(phi).normalize(),
+            "pixels": median_gaussian(pixels(some)).after(pixels),
+        }
 
 
 IMAGES = Images("images")

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mercer.data.frames import is_frame, listed
-from mercer.errors import InvalidInput
+from mercer.data.missing import is_missing
+from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels.about import About
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.molecules import MOLECULES
 from mercer.kernels.spaces import Space
 from mercer.validation import check_choice
+from mercer.words import shown
 
 Class = TypeVar("Class", bound=type[Similarity])
 
@@ -129,5 +131,22 @@ def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
     objects = list(X)
     space = next((space for space in _spaces().values() if objects and space.holds_all(objects)), None)
     if space is None:
+        _require_one_kind(objects)
         return None, {}
     return space, {name: k for name, k in space.kernels(objects).items() if isinstance(k, Kernel)}
+
+
+def _require_one_kind(objects: list[Any]) -> None:
+    """Raise if most objects of a list are clearly of one kind, such as texts, and some are not."""
+    for space in _spaces().values():
+        others = [i for i, x in enumerate(objects) if not space.holds(x)]
+        if len(others) < len(objects) - len(others):
+            odd = objects[others[0]]
+            missing = is_missing(odd)
+            raise (MissingValues if missing else InvalidInput)(
+                "A model without a kernel needs objects of one kind",
+                got=f"{'a missing value' if missing else shown(odd)} at position {others[0]}, among {space}",
+                advice="Leave the missing ones out, or pass a kernel for them, such as mc.Missing(k)."
+                if missing
+                else "Convert it or leave it out, or pass a kernel that takes all of them.",
+            )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mercer.plot.proof import ProofTree
     from mercer.plot.ranking import Ranking
     from mercer.plot.regression import RegressionBands, Residuals
+    from mercer.plot.structure import Structure
     from mercer.plot.surface import DecisionSurface
     from mercer.plot.thresholds import ROC, PrecisionRecall
 
@@ -37,6 +38,7 @@ _HOME = {
     "proof": "ProofTree",
     "ranking": "Ranking",
     "regression": "RegressionBands Residuals",
+    "structure": "Structure",
     "surface": "DecisionSurface",
     "thresholds": "ROC PrecisionRecall",
 }
@@ -61,6 +63,7 @@ __all__ = [
     "Reliability",
     "Residuals",
     "Rootogram",
+    "Structure",
     "TuningPath",
     "ValidationCurve",
     "style",

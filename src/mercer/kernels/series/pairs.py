@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer import _loops, memory, threads
 from mercer._loops.series import LANES, LARGE
+from mercer.data.arrays import meaning
 from mercer.data.points import Array, Points
 from mercer.data.series import Series, as_series
 from mercer.errors import InvalidInput, RuleBroken
@@ -33,6 +34,10 @@ class SeriesSpace(Space):
     """Time series of one to six points, with as many channels as the static kernel requires."""
 
     __slots__ = ()
+    instead = (
+        "If these arrays are point clouds, pass kernel=mc.MeanEmbedding(mc.Gaussian(1.0)); if they are images, "
+        "kernel=mc.Gaussian(1.0).after(mc.pixels)."
+    )
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
         channels = dimension(kernel, 2)
@@ -56,16 +61,9 @@ class SeriesSpace(Space):
                 points[at] = moved
         return tuple(points)
 
-    def holds(self, x: Any) -> bool:
-        """Arrays (points, channels) of floats."""
-        return isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" and x.size > 0
-
     def holds_all(self, objects: list[Any]) -> bool:
-        """Also arrays of floats of unequal length; those of equal length are rows of a table."""
-        if super().holds_all(objects):
-            return True
-        lines = all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f" and x.size for x in objects)
-        return lines and len(set(map(len, objects))) > 1
+        """Arrays of floats whose order matters; those of one dimension and equal length are rows of a table."""
+        return meaning(objects) == "series"
 
     def kernels(self, X: Any) -> dict[str, Similarity]:
         """Paths with their time, and alignments, in units of the median distance of points."""

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from mercer import memory
 from mercer._loops import trees as loops
+from mercer.data.objects import objects_of
 from mercer.data.points import Array, Points
 from mercer.data.trees import Forest, Tree
+from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof
@@ -23,6 +25,7 @@ from mercer.kernels.counted import Counted, Counts
 from mercer.kernels.spaces import Space
 
 if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
 
 
@@ -86,6 +89,12 @@ class Subtree(Counted):
         forest = Forest.of(X)
         return Counts.of(forest.subtrees, forest.ends)
 
+    def spelled(self, X: Any, keys: NDArray[np.uint64]) -> tuple[str, ...]:
+        """Subtrees as bracket text."""
+        texts = [text for i, x in enumerate(objects_of(X, "Trees")) for text in Tree.of(x, i).subtree_texts()]
+        by_key = dict(zip(Forest.of(X).subtrees.tolist(), texts))
+        return tuple(by_key[key] for key in keys.tolist())
+
     def derivation(self) -> Proof:
         return Axiom(
             self,
@@ -112,6 +121,14 @@ class Fragments(Kernel):
     @abstractmethod
     def _least(self) -> float:
         """The smallest number by which the loops multiply: no sum that is not 0 is smaller."""
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        """Refused: a tree of n nodes has up to 2ⁿ fragments, which only sums over pairs of nodes can count."""
+        raise InvalidInput(
+            "An explicit map must have a number of features that can be listed",
+            got=f"{self!r}, whose fragments grow exponentially with the size of a tree",
+            advice="Use mc.Subtree, which has a feature for every complete subtree, or a model on Nyström centres.",
+        )
 
     @property
     def encoding(self) -> Any:
