@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
+from mercer.cli import interrupts
 from mercer.cli.columns import missing_values_located
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
@@ -75,8 +76,9 @@ def fit(
         expression = parsed(table.kernel)
         voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
     problem = problem_from(
-        table, target, voice, task=task, drop_missing_target=drop_missing_target, own_kernel=expression is not None
-    )
+        table, target, voice, task=menu.task_of(model, roles.get("exposure") is not None) if task == "auto" else task,
+        drop_missing_target=drop_missing_target, own_kernel=expression is not None,
+    )  # fmt: skip
     share = 0.0 if folds is not None else 0.2 if test_size is None else test_size
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
@@ -139,6 +141,8 @@ def fit(
     unsaved: InvalidInput | None = None
     try:
         size = save(final, model_path) if model_path is not None else 0
+        if model_path is not None:
+            interrupts.wrote(model_path)
     except InvalidInput as error:  # report the result before the error
         unsaved, model_path, size = error, None, 0
     if report is not None:

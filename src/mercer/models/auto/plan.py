@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 # Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
-CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 2e-9, 7e-11
+CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 4e-9, 7e-11
 # Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
 MACHINE_VALUE = 1e-8
 # Seconds per pair of rows of a machine whose classes overlap, or whose targets are numbers.
@@ -225,10 +225,10 @@ class Plan:
         n = self.n
         few = n <= 1.25 * FIRST_ROWS
         first = largest(
-            lambda r: candidates * TIED_STEPS * evaluation(r), RACE_SHARE * self.seconds, FIRST_ROWS, MOST_FIRST
+            lambda r: candidates * TIED_STEPS * evaluation(r, p), RACE_SHARE * self.seconds, FIRST_ROWS, MOST_FIRST
         )
         rows = n if few else min(first, n)
-        tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * evaluation(rows)))))
+        tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * evaluation(rows, p)))))
         free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * evaluation(rows, p))))
         wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, SECOND_ROWS))
         room = self.in_memory(max(wanted, min(n // 2, MOST_SECOND)), wanted)
