@@ -101,3 +101,17 @@ def test_a_refit_uses_the_same_share_of_the_rows(standing):
     assert fitted.last.rows == 50
     assert again.last == LastFit(75, 600, None, "time", 2e-5)
     assert again.model.C == fitted.model.C
+
+
+def test_counts_that_vary_more_than_poissons_are_negative_binomial():
+    own = np.random.default_rng(0)
+    X = own.uniform(-1, 1, size=(300, 1))
+    mu = np.exp(1.5 + X[:, 0])
+    plain = menu.fit("poisson", X, own.poisson(mu), time=1e3)
+    assert plain.model.family_.name == "poisson"
+    assert "Poisson distribution" in plain.choices[-1]
+    wide = menu.fit("poisson", X, own.poisson(mu * own.gamma(1.0, 1.0, size=300)), time=1e3)
+    assert 0.6 < wide.model.family_.theta < 1.7
+    assert wide.choices[-1].startswith("negative binomial, since the variance of the counts is")
+    narrow, widened = (np.ptp(fitted.model.predict_interval(X), axis=1).mean() for fitted in (plain, wide))
+    assert widened > 1.5 * narrow
