@@ -32,6 +32,7 @@ from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
 from mercer.models.judging.overlap import Overlap
+from mercer.models.judging.rates import RateBaseline
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
 from mercer.tuning.folds import Fold, make_folds
@@ -112,15 +113,21 @@ def fit(
         scored_model = fitted.model
         judgement: Judgement | None
         if several:
+            pending = iter(several)
+
+            def fit_fold(rows: Any, targets: Any) -> Any:
+                own = None if weights is None else weights[next(pending).train]
+                return menu.fit(model, rows, targets, sample_weight=own, **settings).model
+
             judgement = judge_by_folds(
-                lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
+                fit_fold, X, y, several,
                 groups=problem.groups, progress=update,
             )  # fmt: skip
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), groups=groups)
+            judgement = judge(fitted.model, *held_out, baseline_of(problem, train, test), groups=groups)
             final = with_intervals(fitted.model, *held_out)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -171,18 +178,25 @@ def require_one_split(
     test_size: float | None, folds: int | None, repeat: int, roles: dict[str, Any], refit: bool
 ) -> None:
     """Refuse options about held-out rows that contradict each other."""
-    group, time_column, weight = (roles.get(name) is not None for name in ("group", "time_column", "weight"))
+    group, time_column = (roles.get(name) is not None for name in ("group", "time_column"))
     conflicts = (
         (folds is not None and test_size is not None, "--folds and --test-size", "Choose one of the two."),
         (folds is not None and refit, "--folds and --refit", "Leave out --refit: with folds the model gets all rows."),
         (folds is None and repeat > 1, "--repeat without --folds", "Add --folds 5."),
-        (folds is not None and weight, "--folds and --weight", "Score weighted rows with --test-size."),
         (group and time_column, "--group and --time-column", "Choose one of the two."),
         (time_column and repeat > 1, "--time-column and --repeat", "Leave out --repeat."),
     )
     for conflict, got, advice in conflicts:
         if conflict:
             raise InvalidInput("The options must describe one way to hold rows out", got=got, advice=advice)
+
+
+def baseline_of(problem: Problem, train: Any, test: Any) -> Baseline:
+    """The baseline of the training rows for the held-out rows: with an exposure, the same rate for each of them."""
+    exposure = problem.exposure
+    if exposure is None:
+        return Baseline.of(problem.y[train], classes=problem.task == "classification")
+    return RateBaseline.over(problem.y[train], exposure[train], exposure[test])
 
 
 def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, seed: int) -> list[Fold]:
@@ -338,7 +352,8 @@ def _summarise(
             ("time", seconds(spent)),
         ]
     )
-    say_scores(voice, origin.scores, scores_title(origin))
+    held_out = origin.judged == "held out"
+    say_scores(voice, origin.scores, scores_title(origin), rate=held_out and problem.exposure is not None)
     if model_path is not None:
         voice.say(f"Saved as {model_path}" + (f" ({show_bytes(size)})." if size else "."))
     if report is not None:

@@ -39,7 +39,7 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def make() -> tuple[Any, float]:
-            model = mc.LogisticRegression(alpha=alpha).fit(X_, y_, **request.weighted(index))
+            model = mc.LogisticRegression(alpha=alpha, **request.by_class()).fit(X_, y_, **request.weighted(index))
             return (model, alpha), -float(model.loo_log_loss_)
 
         return f"alpha = {alpha:g}", make
@@ -51,7 +51,7 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
     planned = request.sizes(y, lambda r: NEWTON * r * size**2, FIT_SHARE)
 
     def fit(X: Any, y: Any, weighted: dict[str, Any]) -> Any:
-        return mc.LogisticRegression(alpha=alpha).fit(X, y, **weighted)
+        return mc.LogisticRegression(alpha=alpha, **request.by_class()).fit(X, y, **weighted)
 
     rows, model = request.stages(X, y, planned, fit)
     request.used(y, rows, planned[-1])

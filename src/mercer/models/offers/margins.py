@@ -22,7 +22,9 @@ def classifier(request: Request, X: Any, y: Any) -> Any:
     """A support vector machine, with probabilities where every class has two rows."""
     C = _by_folds(request, X, y, mc.SVC(request.kernel), {"C": [0.1, 1.0, 10.0, 100.0]})["C"]
     enough = int(np.unique(y, return_counts=True)[1].min()) > 1
-    model = _last(request, mc.SVC(request.kernel, C=C, calibrated=enough), X, y, 1 + FOLDS * enough)
+    model = _last(
+        request, mc.SVC(request.kernel, C=C, calibrated=enough, **request.by_class()), X, y, 1 + FOLDS * enough
+    )
     if enough and not _has_probabilities(model, X):
         request.choices.append("no probabilities: the time limit was reached before they were fitted")
         request.clock.late()

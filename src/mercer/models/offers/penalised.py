@@ -59,7 +59,9 @@ def least_squares(request: Request, X: Any, y: Any) -> Any:
     """Least squares on classes."""
 
     def make(alpha: float, **solver: Any) -> Any:
-        return mc.LeastSquaresClassifier(request.kernel, alpha=alpha, random_state=request.seed, **solver)
+        return mc.LeastSquaresClassifier(
+            request.kernel, alpha=alpha, random_state=request.seed, **solver, **request.by_class()
+        )
 
     choose = _candidates(request, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0), len(y))
     return _chosen(request, X, y, choose, make, Effort(6 * 0.5, 0.1, 1.0))
@@ -70,8 +72,9 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
     def make(alpha: float, **solver: Any) -> Any:
         return mc.KernelLogisticRegression(
-            request.kernel, alpha=alpha, random_state=request.seed, max_time=_left(request), **_centred(solver)
-        )
+            request.kernel, alpha=alpha, random_state=request.seed, max_time=_left(request), **_centred(solver),
+            **request.by_class(),
+        )  # fmt: skip
 
     k = len(np.unique(y))
     newton = 1.0 if k == 2 else float(k) ** 2

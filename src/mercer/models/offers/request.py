@@ -45,6 +45,7 @@ class Request:
     progress : called with a line of text.
     roles : the roles of columns, for automatic models.
     weights : how often each row counts, or None.
+    class_weight : how much errors count by class, or None; `weights` do not include it.
     choices : the choices that were made, in words.
     last : the rows that the last fit used; None before it.
     """
@@ -59,6 +60,7 @@ class Request:
     progress: Callable[..., None]
     roles: dict[str, str] = field(default_factory=dict)
     weights: Any = None
+    class_weight: Any = None
     choices: list[str] = field(default_factory=list)
     last: LastFit | None = None
 
@@ -72,6 +74,10 @@ class Request:
         if self.weights is None:
             return {}
         return {"sample_weight": self.weights if rows is None else self.weights[rows]}
+
+    def by_class(self) -> dict[str, Any]:
+        """The parameter `class_weight` of a classifier, if errors are weighted by class."""
+        return {} if self.class_weight is None else {"class_weight": self.class_weight}
 
     def order(self, y: Any) -> Index:
         """The rows in random order, but two rows of every class first: any number of the first are a sample."""
