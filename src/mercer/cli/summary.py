@@ -93,10 +93,11 @@ def baseline_in_words(names: Set[str], *, rate: bool = False) -> str:
     'always the mean of the training targets (for the MAE their median)'
     """
     if "accuracy" not in names:
-        mean = "the count of the training rows divided by their exposure, times the exposure of the row"
-        return (mean if rate else "always the mean of the training targets") + (
-            " (for the MAE their median)" if "MAE" in names else ""
-        )
+        mean = "the mean of the training targets"
+        if rate:
+            mean = "one rate for all rows, that of the training rows, times the exposure"
+        median = "the median of the training targets" if rate else "their median"
+        return f"always {mean}" + (f" (for the MAE {median})" if "MAE" in names else "")
     shares = " (for the log loss the share of each class)" if "log loss" in names else ""
     return f"always the most frequent class of the training rows{shares}"
 

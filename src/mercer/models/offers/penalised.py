@@ -17,14 +17,11 @@ import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.models.auto.intervals import SMALLEST, Counts
-from mercer.models.auto.plan import PILOT_CENTRES, evaluation
+from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, evaluation
 from mercer.models.auto.stages import in_stages
 from mercer.models.base import Matrix
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 from mercer.problems.families import NegativeBinomial, Poisson
-
-LEAST_TIME = 5.0
-"""Seconds that every fit has, however short the time is."""
 
 
 class Effort(NamedTuple):
@@ -140,7 +137,7 @@ def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson |
 
 
 def _left(request: Request) -> float:
-    """The time limit of one fit: at least some seconds, because a fit that does not converge is of no use."""
+    """The time limit of one fit."""
     return max(request.clock.left, LEAST_TIME)
 
 

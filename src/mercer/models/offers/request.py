@@ -125,7 +125,7 @@ class Request:
             limit = "clock"
         elif rows >= len(y) and centres is None:
             limit = ""
-        self.last = LastFit(rows, len(y), centres, limit, self.seconds)
+        self.last = LastFit(rows, len(y), centres, limit)
 
     def best(
         self, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str, rows: int, total: int
