@@ -212,6 +212,18 @@ def test_ways_to_hold_rows_out_that_contradict_each_other(visits, capsys, option
     assert words in err
 
 
+def test_folds_are_fitted_with_weights(visits, capsys):
+    weighted = visits.with_columns(count=pl.arange(1, 121) % 3 + 1)
+    weighted.write_csv("weighted.csv")
+    told_scores = []
+    for options in (["--weight", "count"], ["--drop", "count"]):
+        arguments = ["fit", "weighted.csv", "-t", "level", "-m", "linear", "-o", "none", "--folds", 3, "--json"]
+        code, out, err = told(capsys, *arguments, "--drop", "patient", "--drop", "day", "--drop", "high", *options)
+        assert code == 0, err
+        told_scores.append(json.loads(out)["scores"][0]["value"])
+    assert told_scores[0] != told_scores[1]
+
+
 def test_a_missing_group_is_named_with_its_row(visits, capsys):
     visits.with_columns(patient=pl.when(pl.arange(120) == 7).then(None).otherwise("patient")).write_csv("gap.csv")
     code, _, err = told(capsys, "fit", "gap.csv", "-t", "level", "--group", "patient", "-o", "none")

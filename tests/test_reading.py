@@ -27,6 +27,7 @@ from mercer.cli.speaking import Voice  # noqa: E402
 from mercer.cli.tables import problem_from  # noqa: E402
 from mercer.models import menu  # noqa: E402
 from mercer.models.provenance import provenance  # noqa: E402
+from mercer.models.scores import hold_out  # noqa: E402
 from mercer.report.page import page  # noqa: E402
 
 
@@ -342,7 +343,11 @@ def test_counts_over_an_exposure(capsys):
     assert "left out 2 rows with an exposure of 0, although 1 of them has a target above 0" in err
     answer = json.loads(out)
     assert answer["rows"] == 80
-    assert "Poisson deviance" in {score["name"] for score in answer["scores"]}
+    baseline = {score["name"]: score["baseline"] for score in answer["scores"]}
+    train, test = hold_out(claims, 0.2)  # the baseline is one rate for all rows
+    expected = claims[train].sum() / years[train].sum() * years[test]
+    assert baseline["RMSE"] == pytest.approx(np.sqrt(np.mean((claims[test] - expected) ** 2)))
+    assert "Poisson deviance" in baseline
     code, out, _ = told(capsys, "predict", "m.mercer", "claims.csv", "--interval", "0.9", "--json")
     rows = json.loads(out)["predictions"]
     model = mc.load("m.mercer")

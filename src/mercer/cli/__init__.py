@@ -37,8 +37,10 @@ def main(arguments: list[str] | None = None) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, frame: sys.exit(128 + number))
 
+    from mercer.cli import interrupts
     from mercer.cli.app import run
 
+    interrupts.watch()
     code = run(arguments)
     try:
         sys.stdout.flush()

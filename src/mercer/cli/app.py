@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import mercer
-from mercer.cli import header
+from mercer.cli import header, interrupts
 from mercer.errors import InvalidInput
 
 app = typer.Typer(
@@ -29,7 +29,6 @@ app = typer.Typer(
 
 FLAG = " "
 """Metavar of an option that takes no value, so that the help does not show a type for it."""
-INTERRUPTED = "interrupted: nothing was written"
 
 # -- options, each one once --------------------------------------------------------------------------------------------
 
@@ -463,7 +462,7 @@ def run(arguments: list[str] | None = None) -> int:
             result = app(arguments, prog_name="mercer", standalone_mode=False)
         code, text = (result if isinstance(result, int) else 0), ""
         if code == 130:  # Typer's code for an interrupt
-            text = INTERRUPTED
+            text = interrupts.message()
     except SystemExit as end:  # Typer raises it when the reader of a pipe has closed it, which is not a failure
         return 0 if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
     except BaseException as error:  # a panic of Polars is not an Exception
@@ -482,7 +481,7 @@ def _exit_code(error: BaseException) -> tuple[int, str]:
     if isinstance(error, typer.Exit):
         return int(error.exit_code), ""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
-        return 130, INTERRUPTED
+        return 130, interrupts.message()
     if isinstance(error, InvalidInput):
         return 2, error.in_shell
     if isinstance(error, MemoryError):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
+from mercer.cli import interrupts
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
 from mercer.cli.details import detail_facts, say_details
@@ -45,6 +46,7 @@ from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
 from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.judging.overlap import Overlap
+from mercer.models.judging.rates import RateBaseline
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
 from mercer.tuning.folds import Fold, make_folds
@@ -97,8 +99,9 @@ def fit(
         expression = parsed(table.kernel)
         voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
     problem = problem_from(
-        table, target, voice, task=task, drop_missing_target=drop_missing_target, own_kernel=expression is not None
-    )
+        table, target, voice, task=menu.task_of(model, roles.get("exposure") is not None) if task == "auto" else task,
+        drop_missing_target=drop_missing_target, own_kernel=expression is not None,
+    )  # fmt: skip
     share = 0.0 if folds is not None else 0.2 if test_size is None else test_size
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
@@ -138,16 +141,21 @@ def fit(
         scored_model = fitted.model
         judgement: Judgement | None
         if several:
+            pending = iter(several)
+
+            def fit_fold(rows: Any, targets: Any) -> Any:
+                own = None if weights is None else weights[next(pending).train]
+                return menu.fit(model, rows, targets, sample_weight=own, **settings).model
+
             judgement = judge_by_folds(
-                lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
-                groups=problem.groups, intervals=True, apart=apart, progress=update,
+                fit_fold, X, y, several, groups=problem.groups, intervals=True, apart=apart, progress=update,
             )  # fmt: skip
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions, apart=apart)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
             judgement = judge(
-                fitted.model, *held_out, Baseline.of(y, classes=classes), intervals=True, apart=apart, groups=groups
+                fitted.model, *held_out, baseline_of(problem, train, test), intervals=True, apart=apart, groups=groups
             )
             final = with_intervals(fitted.model, *held_out, apart=apart)
         else:
@@ -171,6 +179,8 @@ def fit(
     unsaved: InvalidInput | None = None
     try:
         size = save(final, model_path) if model_path is not None else 0
+        if model_path is not None:
+            interrupts.wrote(model_path)
     except InvalidInput as error:  # report the result before the error
         unsaved, model_path, size = error, None, 0
     if report is not None:
@@ -209,18 +219,25 @@ def require_one_split(
     test_size: float | None, folds: int | None, repeat: int, roles: dict[str, Any], refit: bool
 ) -> None:
     """Refuse options about held-out rows that contradict each other."""
-    group, time_column, weight = (roles.get(name) is not None for name in ("group", "time_column", "weight"))
+    group, time_column = (roles.get(name) is not None for name in ("group", "time_column"))
     conflicts = (
         (folds is not None and test_size is not None, "--folds and --test-size", "Choose one of the two."),
         (folds is not None and refit, "--folds and --refit", "Leave out --refit: with folds the model gets all rows."),
         (folds is None and repeat > 1, "--repeat without --folds", "Add --folds 5."),
-        (folds is not None and weight, "--folds and --weight", "Score weighted rows with --test-size."),
         (group and time_column, "--group and --time-column", "Choose one of the two."),
         (time_column and repeat > 1, "--time-column and --repeat", "Leave out --repeat."),
     )
     for conflict, got, advice in conflicts:
         if conflict:
             raise InvalidInput("The options must describe one way to hold rows out", got=got, advice=advice)
+
+
+def baseline_of(problem: Problem, train: Any, test: Any) -> Baseline:
+    """The baseline of the training rows for the held-out rows: with an exposure, the same rate for each of them."""
+    exposure = problem.exposure
+    if exposure is None:
+        return Baseline.of(problem.y[train], classes=problem.task == "classification")
+    return RateBaseline.over(problem.y[train], exposure[train], exposure[test])
 
 
 def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, seed: int) -> list[Fold]:
@@ -377,7 +394,8 @@ def _summarise(
             ("time", seconds(spent)),
         ]
     )
-    say_scores(voice, origin.scores, scores_title(origin))
+    held_out = origin.judged == "held out"
+    say_scores(voice, origin.scores, scores_title(origin), rate=held_out and problem.exposure is not None)
     say_details(voice, details, brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))

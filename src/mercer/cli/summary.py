@@ -98,7 +98,7 @@ def judged_on(origin: Provenance) -> str:
     return count(origin.held_out, "held-out row") + (f", the last ones by {split.time!r}" if split.time else by)
 
 
-def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
+def say_scores(voice: Voice, scores: Sequence[Score], title: str, *, rate: bool = False) -> None:
     """Print the scores as a small table under a title, and what the baseline is."""
     voice.say(title)
     rows = [
@@ -114,19 +114,23 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
         voice.table(["", "value", "90 % interval", "baseline"], rows)
     names = {score.name for score in scores if np.isfinite(score.baseline)}
     if names:
-        voice.say(f"  Baseline: {baseline_in_words(names)}.")
+        voice.say(f"  Baseline: {baseline_in_words(names, rate=rate)}.")
     if OF_INTERVALS in names:
         voice.say("  Baseline of the interval score: the middle 90 % of the training targets.")
 
 
-def baseline_in_words(names: Set[str]) -> str:
-    """What the baseline of these measures predicts.
+def baseline_in_words(names: Set[str], *, rate: bool = False) -> str:
+    """What the baseline of these measures predicts; `rate` says that the targets are counts over an exposure.
 
     >>> baseline_in_words({"R²", "RMSE", "MAE"})
     'always the mean of the training targets (for the MAE their median)'
     """
     if "accuracy" not in names:
-        return "always the mean of the training targets" + (" (for the MAE their median)" if "MAE" in names else "")
+        mean = "the mean of the training targets"
+        if rate:
+            mean = "one rate for all rows, that of the training rows, times the exposure"
+        median = "the median of the training targets" if rate else "their median"
+        return f"always {mean}" + (f" (for the MAE {median})" if "MAE" in names else "")
     shares = " (for the log loss the share of each class)" if "log loss" in names else ""
     return f"always the most frequent class of the training rows{shares}"
 

@@ -15,6 +15,7 @@ from mercer.cli.reading import Table
 from mercer.cli.roles import Assigned, note_columns
 from mercer.cli.speaking import Voice
 from mercer.data.assignment import Roles
+from mercer.data.frames import arrays, selected
 from mercer.errors import InvalidInput
 from mercer.models.auto.columns import Columns
 from mercer.models.provenance import Task
@@ -61,6 +62,12 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def exposure(self) -> Array | None:
+        """The exposures of the rows, of which the targets are counts; None if there is no such column."""
+        name = Roles.of(self.roles).exposure
+        return None if name is None else np.asarray(arrays(selected(self.X, [name]))[0], dtype=np.float64)
 
 
 def problem_from(

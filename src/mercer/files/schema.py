@@ -280,7 +280,6 @@ LastFit
     rows total: int
     centres: none | int
     limit: text
-    time: real
 [mercer.tuning.trials]
 Measure
     by name: text

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -253,6 +253,16 @@ def offered(name: str, task: Task) -> Offer:
         advice="Choose one of these, or another task.",
         option="Choose one of these with --model, or another --task.",
     )
+
+
+def task_of(name: str, exposure: bool = False) -> Literal["auto", "regression", "classification"]:
+    """The only task of the model of this name; "auto" if it has both. An exposure needs counts, which are numbers.
+
+    >>> task_of("poisson"), task_of("logistic"), task_of("ridge"), task_of("auto", exposure=True)
+    ('regression', 'classification', 'auto', 'regression')
+    """
+    tasks = [task for task, offers in MENU.items() if name in offers]
+    return "regression" if exposure else tasks[0] if len(tasks) == 1 else "auto"
 
 
 def takes_weights(name: str) -> bool:

@@ -297,7 +297,8 @@ def predicted(
 
 def predicts_counts(model: Any) -> bool:
     """Whether a model predicts the mean of a count, by the likelihood that it was fitted with."""
-    return str(getattr(innermost(model), "family", "")) == "poisson"
+    family = getattr(innermost(model), "family_", None)
+    return getattr(family, "name", "") in ("poisson", "negative_binomial")
 
 
 def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:

@@ -17,7 +17,7 @@ from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import candidates, widened
 from mercer.models.auto.columns import Columns
 from mercer.models.auto.entry import Entry, Problem
-from mercer.models.auto.plan import PILOT_CENTRES, Clock, Plan
+from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import race
 from mercer.models.auto.record import Record
 from mercer.models.auto.stages import LastFit, Limit, in_stages
@@ -139,7 +139,7 @@ class Search:
 
         def stage(size: tuple[int, int | None]) -> tuple[Fit, bool]:
             rows, centres = size
-            limits: dict[str, Any] = {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {}
+            limits: dict[str, Any] = {"max_time": max(self.clock.left, LEAST_TIME)} if "max_time" in known else {}
             limits |= {} if centres is None else {"n_centers": centres}
             index = None if rows == total else np.sort(order[:rows])
             fit, converged = self.fit(loss, index, limits)
@@ -154,7 +154,7 @@ class Search:
         rows = total if fit.rows is None else len(fit.rows)
         centres = done[1] if fit.model is not None and "n_centers" in fit.model.get_params() else None
         limit: Limit = "clock" if done != sizes[-1] else "time" if rows < n or centres is not None else ""
-        self.last = LastFit(rows + len(held_out), total, centres, limit, self.plan.seconds)
+        self.last = LastFit(rows + len(held_out), total, centres, limit)
         why = f"fitted to {self.last}"
         if len(held_out):
             why += f"; {len(held_out):,} of them only for its probabilities"
@@ -189,6 +189,6 @@ class Search:
             fit.model.status_ = f"interrupted: fitted to {len(rows)} of {len(self.task.y)} rows; {fit.model.status_}"
         fit = fit.loss.finished(fit, self)
         used = len(self.task.y) if fit.rows is None else len(fit.rows)
-        self.last = LastFit(used, len(self.task.y), limit="interrupt", time=self.plan.seconds)
+        self.last = LastFit(used, len(self.task.y), limit="interrupt")
         self.record.add("Solver", type(fit.model).__name__, fit.model.status_)
         return fit

@@ -31,12 +31,11 @@ class LastFit:
     rows, total : the number of rows that it was fitted to, and of those that were given.
     centres : the number of rows that the fitted function is a sum over, if these are fewer; else None.
     limit : why it does not use more rows or centres; empty if it uses all, or as many as requested.
-    time : the seconds that were given.
 
-    >>> print(LastFit(4000, 50_000, limit="time", time=20.0))
-    4,000 of 50,000 rows: more would take longer than 20 s
-    >>> print(LastFit(9000, 9000, 1500, "time", 20.0))
-    all 9,000 rows, 1,500 of them as centres: an exact fit would take longer than 20 s
+    >>> print(LastFit(4000, 50_000, limit="time"))
+    4,000 of 50,000 rows: more would take longer than the given time
+    >>> print(LastFit(9000, 9000, 1500, "time"))
+    all 9,000 rows, 1,500 of them as centres: an exact fit would take longer than the given time
     >>> print(LastFit(300, 300))
     all 300 rows
     """
@@ -45,7 +44,6 @@ class LastFit:
     total: int
     centres: int | None = None
     limit: Limit = ""
-    time: float = 0.0
 
     def __str__(self) -> str:
         every = self.rows == self.total
@@ -55,9 +53,9 @@ class LastFit:
         larger = "an exact fit" if every and self.centres is not None else "more"
         why = {
             "": "",
-            "time": f": {larger} would take longer than {self.time:g} s",
+            "time": f": {larger} would take longer than the given time",
             "memory": f": {larger} would not fit into memory",
-            "clock": f": the {self.time:g} s were over",
+            "clock": ": the time was over",
             "interrupt": ": the fit was interrupted",
         }
         return text + why[self.limit]

@@ -44,11 +44,10 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
         return f"alpha = {alpha:g}", make
 
-    model, alpha = request.best(map(candidate, PENALTIES), "leave-one-out log likelihood")
+    model, alpha = request.best(map(candidate, PENALTIES), "leave-one-out log likelihood", rows, len(y))
     if rows == len(y):
         request.used(y, rows, rows)
         return model
-    request.choices[-1] += f", chosen on {rows:,} of {len(y):,} rows"
     planned = request.sizes(y, lambda r: NEWTON * r * size**2, FIT_SHARE)
 
     def fit(X: Any, y: Any, weighted: dict[str, Any]) -> Any:

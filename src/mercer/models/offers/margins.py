@@ -9,13 +9,11 @@ import numpy as np
 import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.plan import machine_of_rows
+from mercer.models.auto.plan import LEAST_TIME, machine_of_rows
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 
 FOLDS = 3
 """The number of folds of a search."""
-LEAST_TIME = 5.0
-"""Seconds that every fit has, however short the time is."""
 
 
 def classifier(request: Request, X: Any, y: Any) -> Any:

@@ -17,12 +17,12 @@ import numpy as np
 import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.plan import PILOT_CENTRES, evaluation
+from mercer.models.auto.intervals import SMALLEST, Counts
+from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, evaluation
 from mercer.models.auto.stages import in_stages
+from mercer.models.base import Matrix
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
-
-LEAST_TIME = 5.0
-"""Seconds that every fit has, however short the time is."""
+from mercer.problems.families import NegativeBinomial, Poisson
 
 
 class Effort(NamedTuple):
@@ -74,7 +74,7 @@ def least_squares(request: Request, X: Any, y: Any) -> Any:
             request.kernel, alpha=alpha, random_state=request.seed, **solver, **request.by_class()
         )
 
-    choose = _candidates(request, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+    choose = _candidates(request, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0), len(y))
     return _chosen(request, X, y, choose, make, Effort(6 * 0.5, 0.1, 1.0))
 
 
@@ -89,12 +89,12 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
     k = len(np.unique(y))
     newton = 1.0 if k == 2 else float(k) ** 2
-    choose = _candidates(request, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+    choose = _candidates(request, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0), len(y))
     return _chosen(request, X, y, choose, make, Effort(6 * newton, newton, 2.0 * newton))
 
 
 def poisson(request: Request, X: Any, y: Any) -> Any:
-    """Kernel Poisson regression."""
+    """Kernel Poisson regression, or a negative binomial one if the counts vary clearly more than Poisson's."""
     if (y < 0).any():
         raise InvalidInput(
             "Targets must be counts ≥ 0 for the model 'poisson'",
@@ -103,18 +103,55 @@ def poisson(request: Request, X: Any, y: Any) -> Any:
             option="Use --model ridge.",
         )
 
+    family: Poisson | NegativeBinomial = Poisson()
+
     def make(alpha: float, **solver: Any) -> Any:
         return mc.KernelGLM(
-            request.kernel, family="poisson", alpha=alpha, random_state=request.seed, max_time=_left(request),
+            request.kernel, family=family, alpha=alpha, random_state=request.seed, max_time=_left(request),
             **_centred(solver),
         )  # fmt: skip
 
-    choose = _candidates(request, make, "leave-one-out explained deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0))
-    return _chosen(request, X, y, choose, make, Effort(6.0, 1.0, 2.0))
+    by_deviance = _candidates(
+        request, make, "leave-one-out explained deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0), len(y)
+    )
+
+    def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
+        nonlocal family
+        model, alpha = by_deviance(X, y, weighted)
+        mu = np.maximum(np.asarray(model.loo_predictions_), SMALLEST)
+        family, why = family_of(np.asarray(y, dtype=np.float64), mu, weighted.get("sample_weight"))
+        request.choices.append(why)
+        return (model if isinstance(family, Poisson) else make(alpha).fit(X, y, **weighted)), alpha
+
+    return _chosen(request, X, y, choose, make, Effort(7.0, 1.0, 2.0))
+
+
+def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson | NegativeBinomial, str]:
+    """The distribution of counts y whose means were predicted without them, and a sentence about it.
+
+    The negative binomial one has the variance μ + μ²/θ. It is used if its mean log likelihood is higher by more than
+    two standard errors, with the θ of the residuals: Σ (y − μ)² = Σ μ + Σ μ²/θ.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mu = np.full(400, 5.0)
+    >>> family_of(rng.poisson(mu).astype(float), mu)[0]
+    Poisson()
+    >>> family, why = family_of(rng.poisson(mu * rng.gamma(2.0, 0.5, size=400)).astype(float), mu)
+    >>> 1.5 < family.theta < 3.0, why[:61]
+    (True, 'negative binomial, since the variance of the counts is 3.2 × ')
+    """
+    whole, of = bool((y == np.floor(y)).all()), f"the variance of the counts is {Counts.of(y, mu, w).dispersion:.2g} × "
+    more = float(np.average((y - mu) ** 2 - mu, weights=w))
+    if whole and more > 0:
+        wide = NegativeBinomial(float(np.average(mu**2, weights=w)) / more)
+        gain = Counts(1.0 + mu / wide.theta).log_probability(y, mu) - Counts(1.0).log_probability(y, mu)
+        if float(np.average(gain, weights=w)) > 2.0 * float(gain.std()) / np.sqrt(len(y)):
+            return wide, f"negative binomial, since {of}that of a Poisson distribution (theta = {wide.theta:.3g})"
+    return Poisson(), f"Poisson distribution: {of}its own, which is not clearly more"
 
 
 def _left(request: Request) -> float:
-    """The time limit of one fit: at least some seconds, because a fit that does not converge is of no use."""
+    """The time limit of one fit."""
     return max(request.clock.left, LEAST_TIME)
 
 
@@ -126,7 +163,7 @@ def _centred(solver: dict[str, Any]) -> dict[str, Any]:
 Choose = Callable[[Any, Any, dict[str, Any]], tuple[Any, float]]
 
 
-def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Choose:
+def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: Iterable[float], total: int) -> Choose:
     """The choice among some penalties, each with a model of its own."""
 
     def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
@@ -138,7 +175,7 @@ def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: 
 
             return f"alpha = {alpha:g}", fitted
 
-        found: tuple[Any, float] = request.best(map(candidate, alphas), score)
+        found: tuple[Any, float] = request.best(map(candidate, alphas), score, len(y), total)
         return found
 
     return choose
@@ -152,11 +189,9 @@ def _chosen(
     rows = _searched(request, y, effort)
     index = request.sample(y, rows)
     model, alpha = choose(X if rows == n else take(X, index), y[index], request.weighted(index))
-    on = f", chosen on {rows:,} of {n:,} rows" if rows < n else ""
+    on = f" on {rows:,} of {n:,} rows" if rows < n else ""
     if by:
         request.choices.append(f"alpha = {alpha:.3g}, {by}{on}")
-    elif on:
-        request.choices[-1] += on
     if rows == n and request.centers is None:
         request.used(y, n, n)
         return model

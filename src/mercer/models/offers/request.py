@@ -125,10 +125,15 @@ class Request:
             limit = "clock"
         elif rows >= len(y) and centres is None:
             limit = ""
-        self.last = LastFit(rows, len(y), centres, limit, self.seconds)
+        self.last = LastFit(rows, len(y), centres, limit)
 
-    def best(self, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str) -> Any:
-        """The candidate with the best score; ends when the time is over, or when the score fell twice in a row."""
+    def best(
+        self, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str, rows: int, total: int
+    ) -> Any:
+        """The candidate with the best score on some rows of all.
+
+        The search ends when the time is over, or when the score fell twice in a row.
+        """
         best: tuple[float, str, Any] | None = None
         fallen, tried, late = 0, 0, False
         for name, make in candidates:
@@ -145,7 +150,8 @@ class Request:
                 break
         assert best is not None
         among = "the only candidate that was tried" if tried == 1 else f"the best of {tried} candidates"
-        self.choices.append(f"{best[1]}, {among} ({score} {best[0]:.4g})")
+        on = f" on {rows:,} of {total:,} rows" if rows < total else ""
+        self.choices.append(f"{best[1]}, {among}{on} ({score} {best[0]:.4g})")
         if late:
             self.choices.append("the time was over before all candidates were tried")
         return best[2]
