@@ -364,7 +364,7 @@ def explain(
         bool, typer.Option("--proof", metavar=FLAG, help="Show every step of the kernel's proof.")
     ] = False,
 ) -> None:
-    """Show feature importance, influential rows and the kernel of a model; with --row, why it predicts a row as it does."""
+    """Show feature importance, influential rows and the kernel of a model; with --row, the reasons for a prediction."""
     header.require_file(model)
     from mercer.cli import explaining
 

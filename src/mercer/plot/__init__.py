@@ -11,8 +11,8 @@ from typing import Any as _Any
 if TYPE_CHECKING:
     from mercer.plot.calibration import Coverage, Reliability
     from mercer.plot.convergence import Convergence
-    from mercer.plot.effects import ContributionBars, PartialDependence
     from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
+    from mercer.plot.effects import ContributionBars, PartialDependence
     from mercer.plot.kernel import KernelShape
     from mercer.plot.looks import style, svg
     from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
