@@ -62,7 +62,8 @@ class Importance:
         """
         largest = max(map(abs, self.rise), default=0.0)
         decimals = 2 - int(np.floor(np.log10(largest))) if largest > 0 else 0
-        return f"{value:.{min(max(decimals, 0), 15)}f}"
+        decimals = min(max(decimals, 0), 15)
+        return f"{round(value, decimals) + 0.0:.{decimals}f}"  # −0.0 + 0.0 is 0.0
 
     def of(self, name: str) -> float:
         """The rise for a column; 0 for a column that was not measured, such as an exposure."""
