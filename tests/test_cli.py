@@ -416,7 +416,7 @@ def test_fit_explain_and_report_show_the_same_importance(folder, tmp_path, capsy
     importance = provenance(mc.load(fitted)).importance
     page = report.read_text()
     for name, rise, spread in importance.ranked:
-        assert f"<td>{name}</td><td class=\"n\">{importance.shown(rise)} ± {importance.shown(spread)}</td>" in page
+        assert f'<td>{name}</td><td class="n">{importance.shown(rise)} ± {importance.shown(spread)}</td>' in page
     table, origin = pl.read_csv(folder / "houses.csv"), provenance(mc.load(fitted))
     held_out = np.setdiff1d(np.arange(table.height), origin.places)
     rows = table[held_out]

@@ -26,7 +26,7 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write usage, purpose, arguments, options and examples."""
         wide = min(shutil.get_terminal_size((WIDEST, 40)).columns, WIDEST)
-        parameters = self.get_params(ctx)
+        parameters: list[Any] = list(self.get_params(ctx))
         arguments = [p for p in parameters if p.param_type_name == "argument"]
         names = " ".join(_metavar(p) if p.required else f"[{_metavar(p)}]" for p in arguments)
         formatter.write(f"Usage: {ctx.command_path} {names}".rstrip() + " [OPTIONS]\n\n")
