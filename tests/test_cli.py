@@ -154,6 +154,9 @@ def test_every_command_has_an_example_and_json(capsys, command):
     assert "Example" in out
     assert "--json" in out
     assert "--no-color" in out
+    lines = out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
 
 
 def test_version_and_usage(capsys):
@@ -379,21 +382,69 @@ def test_probabilities_are_for_classes(folder, model, capsys):
 def test_explain(folder, model, capsys):
     code, out, _ = told(capsys, "explain", model)
     assert code == 0
-    assert "Proof" in out
+    assert "Proof that it is a kernel: " in out
+    assert "axiom" not in out
+    assert "axiom" in told(capsys, "explain", model, "--proof")[1]
     assert "Most influential training rows" in out
     answer = json.loads(told(capsys, "explain", model, "--json", "--top", "3")[1])
     assert answer["proven"]
     assert len(answer["influential"]) == 3
-    assert answer["sensitivity"]["area"] > answer["sensitivity"]["city"] > 0
+    rises = {name: column["rise"] for name, column in answer["importance"]["columns"].items()}
+    assert rises["area"] > rises["city"]
 
 
 def test_explain_says_on_which_rows_importance_is_measured(folder, model, capsys):
     origin = provenance(mc.load(model))
     out = " ".join(told(capsys, "explain", model)[1].split())
-    assert f"Feature importance, measured on the {origin.rows} training rows: " in out
-    new = folder / "new.csv"
-    out = " ".join(told(capsys, "explain", model, "--data", new)[1].split())
-    assert f"Feature importance, measured on the {pl.read_csv(new).height} rows of {new}: " in out
+    assert origin.importance.words("held-out rows") in out
+    pl.read_csv(folder / "new.csv").drop("price").write_csv(folder / "unknown.csv")
+    assert "has no column 'price'" in told(capsys, "explain", model, "--data", folder / "unknown.csv")[2]
+    table = pl.read_csv(folder / "houses.csv")[:40]
+    table.write_csv(folder / "first.csv")
+    answer = json.loads(told(capsys, "explain", model, "--data", folder / "first.csv", "--json")[1])
+    columns = list(origin.columns)
+    again = mc.feature_importance(mc.load(model), table.select(columns), table["price"].to_numpy())
+    assert answer["importance"]["columns"]["area"]["rise"] == pytest.approx(again.of("area"))
+
+
+def test_fit_explain_and_report_show_the_same_importance(folder, tmp_path, capsys):
+    fitted, report = tmp_path / "m.mercer", tmp_path / "r.html"
+    options = ("-m", "ridge", "--drop", "large", "--report", report, "-o", fitted, "--json")
+    answer = json.loads(told(capsys, "fit", folder / "houses.csv", "-t", "price", *options)[1])
+    explained = json.loads(told(capsys, "explain", fitted, "--json")[1])
+    assert explained["importance"] == answer["importance"]
+    importance = provenance(mc.load(fitted)).importance
+    page = report.read_text()
+    for name, rise, spread in importance.ranked:
+        assert f'<td>{name}</td><td class="n">{importance.shown(rise)} ± {importance.shown(spread)}</td>' in page
+    table, origin = pl.read_csv(folder / "houses.csv"), provenance(mc.load(fitted))
+    held_out = np.setdiff1d(np.arange(table.height), origin.places)
+    rows = table[held_out]
+    measured = mc.feature_importance(mc.load(fitted), rows.select(list(origin.columns)), rows["price"].to_numpy())
+    assert measured.rise == pytest.approx(importance.rise)
+
+
+def test_explain_a_row(folder, model, capsys):
+    origin, loaded = provenance(mc.load(model)), mc.load(model)
+    table = pl.read_csv(folder / "houses.csv")
+    rows = table.select(list(origin.columns))
+    answer = json.loads(told(capsys, "explain", model, "--row", 3, "--data", folder / "houses.csv", "--json")[1])
+    assert answer["prediction"] == pytest.approx(loaded.predict(rows[[2]])[0])
+    assert answer["actual"] == table["price"][2]
+    parts = sum(part["contribution"] for part in answer["contributions"].values())
+    assert answer["mean"] + parts == pytest.approx(answer["prediction"])
+    near = mc.similar_rows(loaded, rows[[2]])
+    assert [entry["similarity"] for entry in answer["similar"]] == pytest.approx(near.similarity.tolist())
+    for entry in answer["similar"]:
+        assert table["price"][entry["place"] - 1] == pytest.approx(entry["target"])
+    trained = origin.places[5] + 1
+    out = told(capsys, "explain", model, "--row", trained)[1]
+    assert f"row {trained} of houses.csv: predicted " in out
+    assert "Most similar training rows" in out
+    missing = next(i for i in range(table.height) if i not in origin.places)
+    assert "Add --data" in refused(capsys, "explain", model, "--row", missing + 1)
+    assert "from 1 to" in refused(capsys, "explain", model, "--row", 10**6, "--data", folder / "houses.csv")
+    assert "a model without classes" in refused(capsys, "explain", model, "--row", trained, "--class", "x")
 
 
 @pytest.mark.parametrize("name", ["auto", "gp", "svm", "poisson", "nw", "neighbors", "local", "linear"])
@@ -882,7 +933,7 @@ def test_explain_names_the_rows_of_the_file(folder, model, capsys):
         assert table.row(carrier["place"] - 1, named=True)["area"] == pytest.approx(carrier["row"]["area"])
     out = told(capsys, "explain", model)[1].splitlines()
     head = next(line for line, before in zip(out[1:], out) if before.startswith("Most influential training rows"))
-    assert head.split() == ["row", "|c|", *answer["sensitivity"]]
+    assert head.split() == ["row", "|c|", *answer["importance"]["columns"]]
 
 
 def test_lines_that_end_as_on_old_machines(tmp_path):

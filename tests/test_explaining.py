@@ -61,7 +61,7 @@ def test_importance_is_the_rise_of_the_error_when_a_column_is_shuffled():
         assert rise == pytest.approx(np.mean(errors))
         assert spread == pytest.approx(np.std(errors, ddof=1))
     assert importance.error == pytest.approx(np.sqrt(((model.predict(X[100:]) - y[100:]) ** 2).mean()))
-    assert [name for name, _, _ in importance.ranked][0] == "x1"
+    assert importance.ranked[0][0] == "x1"
 
 
 def test_importance_of_classes_and_of_a_model_without_columns():

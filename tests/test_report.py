@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
-from mercer.models.importance import feature_importance
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
 from mercer.report import frames
@@ -54,7 +53,7 @@ def regression():
 @pytest.fixture
 def unpictured(monkeypatch):
     """Without the pictures, which are slow to draw."""
-    monkeypatch.setattr("mercer.report.document._Page._plots", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots: "")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def test_it_is_a_page_that_needs_nothing_beside_it(written):
     assert not re.search(r'(src|href)="(?!#|data:)', written)
     assert not re.search(r"https?:|[\"'(]//|<script|<link|@import|url\((?!#)", written)
     assert 'lang="en"' in written
-    assert written.count('<svg role="img" aria-label=') == written.count("<figure>") == 7
+    assert written.count('<svg role="img" aria-label=') == written.count("<figure>") == 10
     assert "<th>" not in written  # headers say of what: scope
 
 
@@ -97,9 +96,12 @@ def test_names_of_drawn_parts_are_unique(written):
 def test_the_column_that_matters_comes_first_and_worst_rows_are_worst(regression, written):
     data = written[written.index("<h2>Data") :]
     assert data.index("<td>wide") < data.index("<td>narrow") < data.index("<td>noise")
-    assert data.index(">importance<") < data.index(">missing<")
-    assert "Feature importance, measured on the 30 held-out rows: " in data
     model, X, y = regression
+    matters = written[written.index("<h2>Which columns matter") : written.index("<h2>The effect")]
+    assert matters.index("<td>wide") < matters.index("<td>narrow")
+    importance = mc.feature_importance(model, X[60:], y[60:])
+    assert importance.words("held-out rows") in unescape(matters)
+    assert f">{importance.shown(max(importance.rise))} ±" in matters
     worst = int(np.abs(y[60:] - model.predict(X[60:])).argmax())
     assert '<h2>Worst predicted rows</h2>\n<div class="wide"><table>' in written
     first = written[written.index("<h2>Worst") :]
@@ -227,8 +229,9 @@ def test_classes_in_frames(frame, tmp_path):
     text = mc.report.write(model, X[:50], y[:50], tmp_path / "a.html", held_out=(X[50:], y[50:])).read_text()
     assert "accuracy" in text
     assert "log loss" in text
-    assert text.count("Probability of same along") == 4  # two pictures, their words and captions
-    assert text.count("<figure>") == 9
+    assert text.count("Probability of same by ") == 6  # three pictures, their words and captions
+    assert re.search("Probability of same by (a and b|b and a)", text)  # the two columns interact
+    assert text.count("<figure>") == 10
     table = text[text.index("<h2>Class by class") : text.index("<h2>Data")]
     wrong = (model.predict(X[50:]) != y[50:]) & (y[50:] == "same")
     assert f"other ({wrong.sum()})" in table
@@ -296,21 +299,32 @@ def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
     text = mc.report.write(model, X, y, tmp_path / "a.html").read_text()
     assert "on 3 columns, 1 of them not used" in text
     assert "Not used by the kernel: id." in text
-    kinds = dict(re.findall(r"<tr><td>(\w+)</td><td[^>]*><div.*?</div></td><td>([\w ]+)</td>", text))
+    kinds = dict(re.findall(r"<tr><td>(\w+)</td><td>([\w ]+)</td>", text[text.index("<h2>Data") :]))
     assert kinds == {"size": "number", "flag": "category", "id": "not used"}
     assert "90 % of them are between" in text
     assert text.count("<figure>") == 7
 
 
-def test_columns_are_relied_on_as_much_as_predictions_move():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(500, 3))
-    linear = mc.Ridge(alpha=1e-9).fit(X, 3 * X[:, 0] + X[:, 1])
-    found = feature_importance(linear, X)
-    assert found == pytest.approx([0.9, 0.1, 0.0], abs=0.03)  # the shares of the variance
-    assert feature_importance(mc.Ridge().fit(X, np.ones(500)), X).tolist() == [0.0, 0.0, 0.0]
-    sign = mc.LogisticRegression(alpha=0.1).fit(X, X[:, 0] > 0)
-    assert feature_importance(sign, X) == pytest.approx([1.0, 0.0, 0.0], abs=0.1)
+def test_what_matters_to_the_reader_comes_first_and_the_proof_is_folded_away(written):
+    titles = re.findall(r"<h2>([^<]*)</h2>", written)
+    order = ["Scores", "Predictions and their errors", "Which columns matter", "The effect of the columns",
+             "Why the model predicts as it does: two rows", "Worst predicted rows", "Data", "Kernel",
+             "How to reproduce it"]  # fmt: skip
+    assert [title for title in titles if title in order] == order
+    assert '<details><summary>The proof, step by step</summary><ul class="proof">' in written
+
+
+def test_two_rows_are_explained_by_contributions_and_similar_rows(regression, written):
+    model, X, y = regression
+    part = unescape(written[written.index("<h2>Why the model") : written.index("<h2>Worst")])
+    errors = np.abs(y[60:] - model.predict(X[60:]))
+    worst = 60 + int(errors.argmax())
+    assert f"Index {worst}, the largest error: predicted {frames.cell(model.predict(X[worst : worst + 1])[0])}" in part
+    row = X[worst : worst + 1]
+    name, value, _ = mc.contributions(model, row, X[:60]).ranked()[0]
+    assert f'<td>{name}</td><td>{frames.cell(np.asarray(row[name])[0])}</td><td class="n">{value:+.3g}' in part
+    nearest = mc.similar_rows(model, row, among=X[:60]).rows[0]
+    assert f"<td>{frames.cell(y[nearest])}</td>" in part
 
 
 @pytest.mark.usefixtures("unpictured")
@@ -387,7 +401,7 @@ def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(r
     text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
     assert '<p class="soft">This plot could not be drawn. Residuals against predicted height' in text
     assert "Residuals must be finite, got infinity. Check the model.</p>" in text
-    assert text.count("<figure>") == 4, "the others are there"
+    assert text.count("<figure>") == 6, "the others are there"
     for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):
         with pytest.raises(type(defect)):
             page(defect)

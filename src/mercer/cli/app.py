@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 import mercer
 from mercer.cli import header, interrupts
+from mercer.cli.helping import FLAG, Command
 from mercer.errors import InvalidInput
 
 app = typer.Typer(
@@ -27,30 +28,30 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-FLAG = " "
-"""Metavar of an option that takes no value, so that the help does not show a type for it."""
 
 # -- options, each one once --------------------------------------------------------------------------------------------
 
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin; "
-        "FILE::NAME is a sheet, or a table of SQLite or DuckDB. Or graphs in the TU format.",
+        help="A CSV, TSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, "
+        "or a table of SQLite or DuckDB.",
         metavar="DATA",
     ),
 ]
 Model = Annotated[str, typer.Argument(help="A model file that mercer fit saved.", metavar="MODEL")]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", help="The column to predict, by name or number (-1 is the last).")
+    str | None,
+    typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict, by name or number (-1 is the last)."),
 ]
 Kernel = Annotated[
-    str | None, typer.Option("--kernel", "-k", help="A kernel expression; mercer kernels lists the kernels.")
+    str | None,
+    typer.Option("--kernel", "-k", metavar="EXPR", help="A kernel expression; mercer kernels lists the kernels."),
 ]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
-    typer.Option("--task", help="Whether the target is a number or a class; auto decides by its values."),
+    typer.Option("--task", metavar="NAME", help="What the target is: regression, classification, or auto."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", metavar=FLAG, help="Replace an existing output, whatever it is; never an input.")
@@ -73,14 +74,20 @@ Drop = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
 ]
-Folds = Annotated[int | None, typer.Option("--folds", min=2, help="Score by cross-validation with this many folds.")]
-Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often the folds are drawn.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
-Delimiter = Annotated[str | None, typer.Option("--delimiter", help="The column separator of a text file.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="The encoding of a text file that is not UTF-8.")]
+Folds = Annotated[
+    int | None, typer.Option("--folds", metavar="N", min=2, help="Score by cross-validation with this many folds.")
+]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="How often the folds are drawn.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random numbers.")]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", metavar="TEXT", help="The column separator of a text file.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", metavar="NAME", help="The encoding of a text file that is not UTF-8.")
+]
 Format = Annotated[
     Literal["csv", "parquet", "arrow", "arrow-stream", "jsonl", "json", "libsvm"] | None,
-    typer.Option("--format", help="The file format, if it cannot be detected."),
+    typer.Option("--format", metavar="NAME", help="The file format, if it cannot be detected."),
 ]
 NA = Annotated[
     list[str] | None,
@@ -139,7 +146,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         ]
         with_shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         with_shared.__annotations__ = {p.name: p.annotation for p in parameters}
-        return app.command(epilog="Example:\n\n" + "\n\n".join(examples))(with_shared)
+        return app.command(cls=Command, epilog="Example:\n\n" + "\n\n".join(examples))(with_shared)
 
     return register
 
@@ -186,16 +193,23 @@ def fit(
     roles: Any,
     target: Target = None,
     kernel: Kernel = None,
-    model: Annotated[Kind, typer.Option("--model", "-m", help="The model to fit; auto tries several.")] = "auto",
+    model: Annotated[
+        Kind, typer.Option("--model", "-m", metavar="NAME", help=f"The model to fit: {', '.join(get_args(Kind))}.")
+    ] = "auto",
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="The model file, by default DATA's name with .mercer; none saves nothing."),
+        typer.Option("--out", "-o", metavar="FILE", help="The model file (default DATA.mercer); none saves nothing."),
     ] = None,
-    report: Annotated[str | None, typer.Option("--report", help="Write an HTML report about the model here.")] = None,
-    time: Annotated[float, typer.Option("--time", help="Seconds for everything, from reading to the report.")] = 60.0,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report about the model here.")
+    ] = None,
+    time: Annotated[
+        float, typer.Option("--time", metavar="SECONDS", help="Seconds for everything, from reading to the report")
+    ] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
-        float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
+        float | None,
+        typer.Option("--test-size", metavar="X", help="The share of rows held out for scoring (by default 0.2)."),
     ] = None,
     folds: Folds = None,
     repeat: Repeat = 1,
@@ -203,7 +217,9 @@ def fit(
     drop_missing_target: DropMissing = False,
     centers: Annotated[
         int | None,
-        typer.Option("--centers", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."),
+        typer.Option(
+            "--centers", metavar="N", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."
+        ),
     ] = None,
     threshold: Annotated[
         str | None,
@@ -251,7 +267,8 @@ def predict(
     voice: Any,
     reading: Any,
     interval: Annotated[
-        float | None, typer.Option("--interval", "-i", help="Add prediction intervals with this coverage, such as 0.9.")
+        float | None,
+        typer.Option("--interval", "-i", metavar="X", help="Add prediction intervals with this coverage, such as 0.9."),
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", "-p", metavar=FLAG, help="Add the probability of every class.")
@@ -259,7 +276,10 @@ def predict(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", help="A .csv, .tsv, .xlsx, .ods, .parquet, .arrow or .jsonl file (default: stdout)."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .csv, .tsv, .xlsx, .ods, .parquet, .arrow or .jsonl file (default: stdout).",
         ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Also write the columns of the input.")] = False,
@@ -283,7 +303,9 @@ def evaluate(
     reading: Any,
     target: Target = None,
     drop_missing_target: DropMissing = False,
-    worst: Annotated[int, typer.Option("--worst", min=0, help="The number of worst predicted rows to show.")] = 5,
+    worst: Annotated[
+        int, typer.Option("--worst", metavar="N", min=0, help="The number of worst predicted rows to show.")
+    ] = 5,
 ) -> None:
     """Score a model on a file that contains the target."""
     header.require_file(model)
@@ -306,16 +328,27 @@ def compare(
     target: Target = None,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="A model of mercer fit, or boosting; may be repeated. By default several."),
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="A model of mercer fit, or boosting; may be repeated. By default several.",
+        ),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="The score that ranks, such as MAE or accuracy.")] = None,
-    rows: Annotated[int, typer.Option("--rows", min=10, help="The largest number of rows to compare on.")] = 2000,
-    time: Annotated[float, typer.Option("--time", help="Seconds for all searches; the fits may take longer.")] = 60.0,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="The score that ranks, such as MAE or accuracy.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=10, help="The largest number of rows to compare on.")
+    ] = 2000,
+    time: Annotated[
+        float, typer.Option("--time", metavar="SECONDS", help="Time for all searches; the fits may take longer")
+    ] = 60.0,
     task: Task = "auto",
     folds: Folds = None,
     repeat: Repeat = 1,
     plot: Annotated[
-        str | None, typer.Option("--plot", help="Draw the ranking to this .png, .svg or .pdf file.")
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw the ranking to this .png, .svg or .pdf file.")
     ] = None,
     drop_missing_target: DropMissing = False,
     seed: Seed = 0,
@@ -343,16 +376,21 @@ def tune(
     target: Target = None,
     kernel: Kernel = None,
     model: Annotated[
-        Literal["ridge", "gp", "svm"], typer.Option("--model", "-m", help="The model to tune the kernel for.")
+        Literal["ridge", "gp", "svm"],
+        typer.Option("--model", "-m", metavar="NAME", help="The model: ridge, gp or svm."),
     ] = "ridge",
     by: Annotated[
         Literal["loo", "evidence"],
-        typer.Option("--by", help="The criterion: leave-one-out error or evidence; svm uses folds."),
+        typer.Option("--by", metavar="NAME", help="The criterion: loo or evidence; svm uses folds."),
     ] = "loo",
     task: Task = "auto",
-    out: Annotated[str | None, typer.Option("--out", "-o", help="Save the tuned model to this file.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Save the tuned model to this file.")
+    ] = None,
     drop_missing_target: DropMissing = False,
-    rows: Annotated[int, typer.Option("--rows", min=2, help="The largest number of rows to search with.")] = 1000,
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=2, help="The largest number of rows to search with.")
+    ] = 1000,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -371,19 +409,25 @@ def explain(
     model: Model,
     voice: Any,
     reading: Any,
-    data: Annotated[str | None, typer.Option("--data", help="Rows to explain, or to measure importance on.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="FILE", help="Rows to explain, or to measure importance on.")
+    ] = None,
     row: Annotated[
-        int | None, typer.Option("--row", min=1, help="Explain the prediction of this row, counted from 1.")
+        int | None,
+        typer.Option("--row", metavar="N", min=1, help="Explain the prediction of this row, counted from 1."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--class", help="Explain the probability of this class, not of the predicted one.")
+        str | None,
+        typer.Option(
+            "--class", metavar="NAME", help="Explain the probability of this class, not of the predicted one."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="The number of training rows to show.")] = 5,
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="The number of training rows to show.")] = 5,
     proof: Annotated[
         bool, typer.Option("--proof", metavar=FLAG, help="Show every step of the kernel's proof.")
     ] = False,
 ) -> None:
-    """Show feature importance, influential rows and the kernel of a model; with --row, why it predicts a row as it does."""
+    """Show feature importance, influential rows and the kernel of a model; with --row, the reasons for a prediction."""
     header.require_file(model)
     from mercer.cli import explaining
 
@@ -405,9 +449,12 @@ def check(
     expression: Annotated[str, typer.Argument(help="A kernel expression.", metavar="EXPR")],
     voice: Any,
     reading: Any,
-    data: Annotated[str | None, typer.Option("--data", help="Also check Mercer's condition on this file.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="FILE", help="Also check Mercer's condition on this file.")
+    ] = None,
     dim: Annotated[
-        int, typer.Option("--dim", min=1, max=1000, help="The dimension to search for a counterexample in.")
+        int,
+        typer.Option("--dim", metavar="N", min=1, max=1000, help="The dimension to search for a counterexample in."),
     ] = 2,
     drop: Drop = None,
 ) -> None:
@@ -420,7 +467,7 @@ def check(
 @command("mercer bench")
 def bench(
     voice: Any,
-    rows: Annotated[int, typer.Option("--rows", min=50, max=20_000, help="The number of rows.")] = 2000,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=50, max=20_000, help="The number of rows.")] = 2000,
 ) -> None:
     """Measure this machine: Gram matrix, Cholesky, and kernel ridge beside scikit-learn."""
     from mercer.cli import machine
@@ -439,7 +486,9 @@ def doctor(voice: Any) -> None:
 @command("mercer demo")
 def demo(
     voice: Any,
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write the files to.")] = "out",
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to write the files to.")
+    ] = "out",
     force: Force = False,
 ) -> None:
     """Take a real data set from table to model to report, in under a minute."""

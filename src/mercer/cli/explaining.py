@@ -1,4 +1,4 @@
-"""`mercer explain`: scores, feature importance, influential rows, the kernel and its proof; or the reasons for a row."""
+"""`mercer explain`: scores, feature importance, influential rows and the kernel; or the reasons for one prediction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.explaining.similar import kept_rows
 from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
-from mercer.words import brief, number
+from mercer.words import brief
 
 SHOWN_IMPORTANCES = 20
 """Columns whose importance is shown, unless --top is larger."""
@@ -105,10 +105,12 @@ def _importance(voice: Voice, model: Any, origin: Provenance, given: Given | Non
     shown = max(top, SHOWN_IMPORTANCES)
     voice.table(
         ["column", f"rise of the {importance.measure}", "±"],
-        [[name, number(rise, 3), number(spread, 2)] for name, rise, spread in importance.ranked[:shown]],
+        [[name, *map(importance.shown, rises)] for name, *rises in importance.ranked[:shown]],
     )
     if len(importance.names) > shown:
-        voice.say(f"  … and {len(importance.names) - shown} more of at most {number(importance.ranked[shown][1], 3)}")
+        voice.say(
+            f"  … and {len(importance.names) - shown} more of at most {importance.shown(importance.ranked[shown][1])}"
+        )
     return importance
 
 

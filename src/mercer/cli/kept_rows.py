@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.predicting import _as_classes, _inputs, _targets
+from mercer.cli.predicting import as_classes, inputs_of, targets_in
 from mercer.cli.reading import batches
 from mercer.cli.speaking import Voice
 from mercer.data import frames
@@ -44,11 +44,11 @@ def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading:
         known = table.label is not None or (
             isinstance(table.frame, pl.DataFrame) and origin.target in table.frame.columns
         )
-        y = _targets(table, origin.target, origin, 0)[0] if known else None
-        X = _inputs(table)
+        y = targets_in(table, origin.target, origin, 0)[0] if known else None
+        X = inputs_of(table)
     if y is None or y.null_count():
         return Given(data, X, None)
-    return Given(data, X, _as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy())
+    return Given(data, X, as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy())
 
 
 def kept_table(points: Any, origin: Provenance) -> pl.DataFrame | None:

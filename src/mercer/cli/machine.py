@@ -22,6 +22,9 @@ from mercer.words import seconds, show_bytes
 BLAS = ("openblas", "mkl", "blis")
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")
 
+EQUAL = 1.05
+"""Times whose ratio is below this are equal."""
+
 
 def bench(voice: Voice, rows: int) -> None:
     """Time the steps of a fit, each as the best of several runs."""
@@ -56,16 +59,16 @@ def bench(voice: Voice, rows: int) -> None:
             our_time, their_time = _best_times(run, peer)
             row: dict[str, Any] = {"step": name, "seconds": our_time}
             if their_time is not None:
-                row |= {"scikit-learn": their_time, "times faster": their_time / our_time}
+                row |= {"scikit-learn": their_time, "scikit-learn / mercer": their_time / our_time}
             if flops is not None:
                 row["Gflop/s"] = flops / our_time / 1e9
             timings.append(row)
     voice.say(f"{rows:,} rows of 10 columns, {threads()} threads; the best of several runs", strong=True)
     voice.table(
-        ["step", "mercer", "scikit-learn", "times faster", "Gflop/s"],
+        ["step", "mercer", "scikit-learn", "mercer is", "Gflop/s"],
         [
             [r["step"], seconds(r["seconds"]), seconds(r["scikit-learn"]) if "scikit-learn" in r else "",
-             f"{r['times faster']:.1f}" if "times faster" in r else "", f"{r['Gflop/s']:.1f}" if "Gflop/s" in r else ""]
+             _compared(r.get("scikit-learn / mercer")), f"{r['Gflop/s']:.1f}" if "Gflop/s" in r else ""]
             for r in timings
         ],
     )  # fmt: skip
@@ -80,6 +83,19 @@ def bench(voice: Voice, rows: int) -> None:
             "difference": difference,
         }
     )
+
+
+def _compared(ratio: float | None) -> str:
+    """How many times as fast, or as slow, as the other library.
+
+    >>> _compared(2.5), _compared(0.25), _compared(1.02), _compared(None)
+    ('2.5 times as fast', '4.0 times as slow', 'as fast', '')
+    """
+    if ratio is None:
+        return ""
+    if 1 / EQUAL <= ratio <= EQUAL:
+        return "as fast"
+    return f"{ratio:.1f} times as fast" if ratio > 1 else f"{1 / ratio:.1f} times as slow"
 
 
 def _best_times(run: Callable[[], Any], peer: Callable[[], Any] | None) -> tuple[float, float | None]:

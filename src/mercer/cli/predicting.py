@@ -73,7 +73,7 @@ def predict(
                 voice.note(note)
             if keep and not isinstance(table.frame, pl.DataFrame):
                 raise InvalidInput("--keep needs a table", got="a sparse file", advice="Remove --keep.")
-            X = _inputs(table)
+            X = inputs_of(table)
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
                 predicted = predictions(model, X, interval, proba)
             watch.add(X)
@@ -127,7 +127,7 @@ def _require(model: Any, interval: float | None, proba: bool) -> None:
         )
 
 
-def _inputs(table: Table) -> Any:
+def inputs_of(table: Table) -> Any:
     """The input of the model: its columns by name, a matrix if it was fitted to one, or a sparse matrix."""
     if not isinstance(table.frame, pl.DataFrame):
         return table.frame
@@ -178,8 +178,8 @@ def evaluate(
         voice.progress(f"reading {data}") as update,
     ):
         for table in tables:
-            targets, name = _targets(table, name, origin, sum(map(len, y)))
-            X.append(_inputs(table))
+            targets, name = targets_in(table, name, origin, sum(map(len, y)))
+            X.append(inputs_of(table))
             y.append(targets)
             update(f"reading {data}: {sum(map(len, y)):,} rows")
     for note in notes:
@@ -189,7 +189,7 @@ def evaluate(
     everything = pl.concat(y)
     places = np.flatnonzero(everything.is_not_null().to_numpy())
     frame, targets = complete(_stacked(X), everything, str(name), data, voice, drop=drop_missing_target)
-    truth = _as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
+    truth = as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
     with (
         voice.progress(f"predicting {count(len(truth), 'row')}"),
         warnings_as_notes(voice),
@@ -236,7 +236,7 @@ def _doubts(model: Any, origin: Provenance, X: Any, y: Any) -> tuple[Caution, ..
     )
 
 
-def _targets(table: Table, name: str | None, origin: Provenance, before: int) -> tuple[pl.Series, str]:
+def targets_in(table: Table, name: str | None, origin: Provenance, before: int) -> tuple[pl.Series, str]:
     """The targets of a batch and their name: numbers for a regression, else texts."""
     if table.label is not None:
         return pl.Series("label", table.label), "label"
@@ -259,7 +259,7 @@ def _stacked(X: list[Any]) -> Any:
     return sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
 
 
-def _as_classes(targets: pl.Series, model: Any) -> Any:
+def as_classes(targets: pl.Series, model: Any) -> Any:
     """Labels of the model's type: 1, 1.0 and "1" are the same class."""
     classes = np.asarray(model.classes_).tolist()
     by_spelling = {spelling(label): label for label in classes}

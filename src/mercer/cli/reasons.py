@@ -57,7 +57,7 @@ def explain_row(
         interval = _interval(model, X)
         prediction = np.asarray(model.predict(X)).tolist()[0]
     actual = "" if truth is None else f", actual {_shown(truth)}"
-    between = "" if interval is None else f" (90 % interval {number(interval[0])} to {number(interval[1])})"
+    between = "" if interval is None else f" (90 % interval {_shown(interval[0])} to {_shown(interval[1])})"
     voice.say(f"{path}, row {row} of {where}: predicted {_shown(prediction)}{between}{actual}", strong=True)
     values = row_values(X, 0)
     content: dict[str, Any] = {
@@ -79,7 +79,7 @@ def _is_table(X: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    return number(value, padded=False) if isinstance(value, float) else str(value)
 
 
 def _label(model: Any, label: str) -> Any:
@@ -139,7 +139,7 @@ def _say_similar(
     target = [origin.target or "target"] if known else []
     voice.say()
     voice.say("Most similar training rows, by the kernel of the model (1 is equal):")
-    entries = [
+    entries: list[dict[str, Any]] = [
         {
             "place": places[i] + 1 if places else None, "similarity": float(similar.similarity[k]),
             "share": float(similar.share[k]), "target": known[i] if known else None, "row": rows[k],

@@ -32,9 +32,9 @@ BARS = 12
 class PartialDependence(Display):
     """The mean prediction as a function of one column, or of two.
 
-    One column gives a curve with the band that holds the curves of 90 % of the rows; whole numbers and categories are
-    single points. Two columns of numbers give a surface where there are data; a column of categories with another one
-    gives a curve for each of the most frequent categories.
+    One column gives a curve with the band that holds the curves of 90 % of the rows; categories and few whole numbers
+    are single points. Two columns of numbers give a surface where there are data; a column of categories with another
+    one gives a curve for each of the most frequent categories.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class PartialDependence(Display):
         grid, mean = self.effect.grids[0], self.effect.values
         tail = (1 - BAND) / 2
         low, high = np.quantile(self.effect.rows, [tail, 1 - tail], axis=0)
-        single = single_values(grid)
+        single = _single(self.effect, 0)
         x = _places(grid)
         wash, label = palette.wash(palette.blue, 0.3), f"{100 * BAND:.0f} % of the rows"
         if single:
@@ -129,7 +129,7 @@ class PartialDependence(Display):
         along, values = 1 - by, self.effect.values.T if by == 1 else self.effect.values
         grid, levels = self.effect.grids[along], self.effect.grids[by]
         chosen = np.unique(np.linspace(0, len(levels) - 1, min(CURVES, len(levels))).astype(int))
-        look = {"marker": "D", "ms": 5, "ls": ":"} if single_values(grid) else {}
+        look = {"marker": "D", "ms": 5, "ls": ":"} if _single(self.effect, along) else {}
         for colour, k in zip(palette.series, chosen):
             ax.plot(_places(grid), values[k], color=colour, label=caption(str(levels[k]), 20), **look)
         ax.set(xlabel=caption(self.effect.columns[along], 60), ylabel=name)
@@ -204,15 +204,12 @@ class ContributionBars(Display):
         return self._drawn(ax)
 
 
-def single_values(grid: NDArray[Any]) -> bool:
-    """Whether values are single points and not a continuum: categories, or whole numbers.
-
-    >>> single_values(np.array([1.0, 2.0, 5.0])), single_values(np.array([0.5, 1.0])), single_values(np.array(["a"]))
-    (True, False, True)
-    """
-    if grid.dtype.kind == "M":
-        return False
-    return grid.dtype.kind not in "f" or bool((grid == np.round(grid)).all())
+def _single(effect: Effect, k: int) -> bool:
+    """Whether the values of a column are single points and not a continuum: categories, or all of few whole numbers."""
+    grid = effect.grids[k]
+    if grid.dtype.kind not in "iuf":
+        return grid.dtype.kind != "M"
+    return effect.complete[k] and bool((grid == np.round(grid)).all())
 
 
 def _cell(value: Any) -> Any:

@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.explaining.similar import has_similar_rows
 from mercer.models.local.local_regression import LocalRegression
 from mercer.models.residual_scale import ResidualScale
 from mercer.plot.columns import along
@@ -46,7 +45,7 @@ class RegressionBands(Display):
     Attributes
     ----------
     x : the grid along the column, shape (r,).
-    mean : the prediction there, shape (r,); NaN where it is left out.
+    mean : the prediction there, shape (r,).
     coverages : coverages of the intervals, ascending, shape (c,).
     lower, upper : ends of the intervals, shape (c, r).
     points, targets : the data in that column and its targets, shape (n,); or None.
@@ -95,7 +94,6 @@ class RegressionBands(Display):
         target: int | None = None,
         label: Any = None,
         resolution: int = 600,
-        similar: bool = False,
         ax: Any = None,
         **style: Any,
     ) -> Self:
@@ -119,8 +117,6 @@ class RegressionBands(Display):
         target : which of several targets.
         label : for a classifier with `predict_proba`, the class whose probability is drawn.
         resolution : the number of grid points.
-        similar : whether to leave out places where no row that the model keeps is similar, by its kernel: there the
-            fixed values of the other columns do not go with this value of the column.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -143,11 +139,8 @@ class RegressionBands(Display):
                 "`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Pass a number such as 0.9."
             )
         mean = _one(np.asarray(estimator.predict(queries), dtype=np.float64), target)
-        if similar:
-            mean = np.where(has_similar_rows(estimator, queries), mean, np.nan)
         bands = [_interval(estimator, queries, float(c), target) for c in coverages]
         ends = np.stack(bands) if bands else np.empty((0, len(grid), 2))
-        ends = np.where(np.isnan(mean)[:, None], np.nan, ends)
         truth = None if y is None else _one(numbers(y, "y"), target)
         if truth is not None and len(truth) != len(shown):
             raise InvalidInput(

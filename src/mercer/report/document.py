@@ -299,8 +299,8 @@ class _Page:
             )
         proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
         verdict = (
-            "It is proven to be positive semidefinite: similarities are inner products of points in some space, so that "
-            "the fit has one best solution."
+            "It is proven to be positive semidefinite: its similarities are inner products of points in some space, so "
+            "that the fit has one best solution."
             if proof.valid
             else "It is not proven to be positive semidefinite, that is, to give the inner products of points in some "
             "space; this was only checked on the data."

@@ -34,7 +34,8 @@ td { vertical-align: top; }
 td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
 td.words { min-width: 13em; }
 .meter { position: relative; min-width: 16em; height: 1.3em; }
-.meter i { position: absolute; top: 15%; bottom: 15%; background: var(--mark); opacity: .75; print-color-adjust: exact; }
+.meter i { position: absolute; top: 15%; bottom: 15%; background: var(--mark); opacity: .75;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .meter.down i { background: var(--bad); }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--soft); }
 .spark { display: block; width: 84px; height: 20px; fill: var(--mark); opacity: .75; }
@@ -49,6 +50,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px
 .proof li.axiom > span { color: var(--good); }
 .proof li.unproven > span, .proof li.unproven > code { color: var(--bad); font-weight: 600; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.6rem 1.2rem; }
+figure:only-child { max-width: 560px; }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .88rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
@@ -165,10 +167,15 @@ def spark(heights: Sequence[float], words: str) -> Markup:
 def figures(pictures: Sequence[tuple[str, str]]) -> str:
     """SVG drawings with their captions."""
     cards = "".join(
-        f"<figure>{_inline(svg, f'p{crc32(svg.encode()):x}', caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        f"<figure>{_inline(svg, _mark(svg), caption)}<figcaption>{escape(caption)}</figcaption></figure>"
         for svg, caption in pictures
     )
     return f'<div class="figures">{cards}</div>'
+
+
+def _mark(svg: str) -> str:
+    """A prefix of ids that no other drawing has."""
+    return f"p{crc32(svg.encode()):x}"
 
 
 def _inline(svg: str, mark: str, caption: str) -> str:

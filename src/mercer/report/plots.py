@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from mercer import plot
-from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
 from mercer.models.calibration import Calibration
@@ -30,8 +29,6 @@ CURVES, PAIRED, SURFACES = 4, 5, 2
 """The numbers of columns along which a curve is drawn, of columns whose pairs are compared, and of drawn pairs."""
 NOTABLE = 0.1
 """Pairs of columns with a smaller share of interaction are not drawn."""
-RESOLUTION = 120
-"""The number of points of a curve."""
 CURVE_ROWS, KERNEL_ROWS, INTERVAL_ROWS = 1000, 300, 300
 """The largest numbers of rows shown with a curve, in plots of the kernel, and for the coverage of intervals."""
 LARGE = 2000
@@ -80,15 +77,16 @@ class Plots:
             if not hasattr(self.model, "predict_proba"):
                 return
         label, columns = self._label(), self._drawable()
+        if label is None and len(self.names) == 1 and columns:
+            yield self._curve, f"{self.target} along {self.names[0]}. {self._band}".rstrip()
+            return
+        what = self.target if label is None else f"Probability of {cell(label)}"
         for j in columns[:CURVES]:
-            if label is None:
-                yield partial(self._curve, j), f"{self.target} along {self.names[j]}{self._others(j)}"
-            else:
-                yield (
-                    partial(self._dependence, [j], label),
-                    f"Probability of {cell(label)} by {self.names[j]}: the mean over rows, if all of them had this "
-                    "value. The band holds 90 % of the rows.",
-                )
+            yield (
+                partial(self._dependence, [j], label),
+                f"{what} by {self.names[j]}: the mean prediction over rows if all of them had this value (partial "
+                "dependence). The band holds 90 % of the rows.",
+            )
         if len(columns) < 2:
             return
         positions = {name: j for j, name in enumerate(self.names)}
@@ -96,12 +94,11 @@ class Plots:
             if pair.share < NOTABLE:
                 break
             first, second = pair.columns
-            what = self.target if label is None else f"probability of {cell(label)}"
             yield (
                 partial(self._dependence, [positions[first], positions[second]], label),
-                f"{what} by {first} and {second}, the mean over rows. These columns interact: their joint effect "
-                f"differs from the sum of their single effects by {number(pair.strength, 2)} (standard deviation; "
-                f"Friedman's H is {pair.share:.2f}).",
+                f"{what} by {first} and {second}, the mean prediction over rows. These columns interact: their joint "
+                f"effect differs from the sum of their single effects by {number(pair.strength, 2)} (standard "
+                f"deviation; Friedman's H is {pair.share:.2f}).",
             )
 
     def of_kernel(self) -> Iterator[Plot]:
@@ -221,15 +218,6 @@ class Plots:
             "faster they fall, the simpler the data is to the kernel.",
         )
 
-    def _others(self, j: int) -> str:
-        """The rest of a caption of a curve: what happens to the other columns, and what the band is."""
-        others = (
-            ", with the other columns at their median or most frequent value, where there are similar rows"
-            if len(self.names) > 1
-            else ""
-        )
-        return f"{others}. {self._band}".rstrip()
-
     @property
     def _band(self) -> str:
         return f"The band is the {100 * COVERAGE:.0f} % prediction interval." if self._has_intervals else ""
@@ -240,13 +228,11 @@ class Plots:
             return False
         return bool(getattr(self.model, "has_intervals", lambda: True)())
 
-    def _curve(self, j: int) -> Any:
+    def _curve(self) -> Any:
+        """The curve of a model of one column, with the data."""
         rows = evenly_spaced(len(self.y), CURVE_ROWS)
-        column = self.X.columns[j] if is_frame(self.X) else int(j)
-        bands = plot.RegressionBands.from_estimator(
-            self.model, take(self.X, rows), self.y[rows], column=column,
-            coverage=COVERAGE if self._has_intervals else None, resolution=RESOLUTION, similar=True,
-        )  # fmt: skip
+        coverage = COVERAGE if self._has_intervals else None
+        bands = plot.RegressionBands.from_estimator(self.model, take(self.X, rows), self.y[rows], coverage=coverage)
         bands.ax_.set_ylabel(caption(self.target, 40))
         return bands
 

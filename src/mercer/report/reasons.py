@@ -31,12 +31,12 @@ def important_columns(importance: Importance, held_out: bool) -> str:
     ranked = importance.ranked
     largest = max(ranked[0][1], 0.0)
     rows = [
-        [cut(name, 60), f"{number(rise, 3, padded=False)} ± {number(spread, 1, padded=False)}",
+        [cut(name, 60), f"{importance.shown(rise)} ± {importance.shown(spread)}",
          bar(rise / largest if largest > 0 else 0.0)]
         for name, rise, spread in ranked[:SHOWN]
     ]  # fmt: skip
     rest = ranked[SHOWN:]
-    more = f" {len(rest):,} more columns have at most {number(rest[0][1], 3, padded=False)}." if rest else ""
+    more = f" {len(rest):,} more columns have at most {importance.shown(rest[0][1])}." if rest else ""
     words = importance.words("held-out rows" if held_out else "training rows") + more
     if not held_out:
         words += " On training rows, columns that the model memorised seem important, too."

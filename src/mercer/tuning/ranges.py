@@ -27,9 +27,9 @@ WIDEST, NARROWEST = 50.0, 0.1
 WIDEST_COLUMN = 1e4
 """The same multiple for the width of one column among several, which matters much longer."""
 NARROWEST_STEPS: dict[Unit | None, float] = {"length": 0.5, "taxicab": 1.0}
-"""The narrowest width of a column of equally spaced values, in their steps. Narrower ones fit the same values, but between
-two of them the function falls back to 0: for a Gaussian with half a step, by 2 % of the values; for the Laplacian kernel
-with one step, by 11 %."""
+"""The narrowest width of a column of equally spaced values, in their steps. Narrower ones fit the same values, but
+between two of them the function falls back to 0: for a Gaussian with half a step, by 3 % of the values; for the
+Laplacian kernel with one step, by 11 %."""
 
 
 SPACED = 1e-6
@@ -149,8 +149,8 @@ def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
     leave-one-out sees only these values, and cannot prevent a function that falls to 0 between them.
 
     >>> import numpy as np, mercer as mc
-    >>> points = mc.Gaussian(1.0).prepare(np.column_stack([np.arange(40) % 5, np.random.default_rng(0).normal(size=40)]))
-    >>> np.exp(narrowest(mc.Gaussian([1.0, 1.0]), points))
+    >>> X = np.column_stack([np.arange(40) % 5, np.random.default_rng(0).normal(size=40)])
+    >>> np.exp(narrowest(mc.Gaussian([1.0, 1.0]), mc.Gaussian(1.0).prepare(X)))
     array([0.5, 0. ])
     """
     low = np.full(len(kernel.theta), -np.inf)

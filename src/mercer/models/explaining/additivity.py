@@ -33,13 +33,13 @@ def column_groups(model: Any, X: Any) -> Groups:
     >>> column_groups(mc.KernelRidge(kernel).fit(X, X[:, 0]), X)
     ((0,), (1, 2))
     """
-    names = column_names(X) if is_frame(X) else list(range(X.shape[1]))
+    names: list[Any] = column_names(X) if is_frame(X) else list(range(X.shape[1]))
     every = tuple(range(len(names)))
     inner = innermost(model)
     if not _predicts_its_function(model, inner):
         return (every,)
     features = rows_of_innermost(model, X)
-    seen = column_names(features) if is_frame(features) else list(range(features.shape[1]))
+    seen: list[Any] = column_names(features) if is_frame(features) else list(range(features.shape[1]))
     if not set(seen) <= set(names):
         return (every,)
     positions = [names.index(name) for name in seen]

@@ -5,9 +5,10 @@ row, averaged over all orders in which the columns can be replaced and over the 
 Štrumbelj & Kononenko 2014). Contributions add up: their sum is the prediction minus the mean prediction of the
 background.
 
-If the model is a sum of functions of groups of columns, as the kernel shows, the groups are treated one by one: a column
-that is a group of its own contributes its term, minus the mean of this term. Groups of few columns are enumerated, so
-that their contributions are exact; in larger ones orders are drawn at random, in pairs of an order and its reverse.
+If the model is a sum of functions of groups of columns, as the kernel shows, the groups are treated one by one: a
+column that is a group of its own contributes its term, minus the mean of this term. Groups of few columns are
+enumerated, so that their contributions are exact; in larger ones orders are drawn at random, in pairs of an order and
+its reverse.
 """
 
 from __future__ import annotations

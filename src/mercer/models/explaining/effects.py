@@ -42,6 +42,7 @@ class Effect:
     grids : the values of each column, ascending: numbers or dates, shape (g,), or the texts of categories.
     values : the mean prediction there, shape (g,) or (g, h).
     rows : the prediction for each background row, shape (b, g) or (b, g, h).
+    complete : for each column, whether the grid holds all of its values, so that nothing is between them.
     what : what is predicted, in words.
     """
 
@@ -49,6 +50,7 @@ class Effect:
     grids: tuple[NDArray[Any], ...]
     values: Matrix
     rows: Matrix
+    complete: tuple[bool, ...]
     what: str
 
 
@@ -86,8 +88,9 @@ def partial_dependence(
         index[:, j] = mesh.ravel()
     rows = answer.mixed(X, index).reshape(meshes[0].shape)
     grids = tuple(_shown(cells(X, j)[at]) for j, at in zip(positions, chosen))
+    complete = tuple(len(at) == _distinct(cells(X, j)) for j, at in zip(positions, chosen))
     names = names_of(X)
-    return Effect(tuple(names[j] for j in positions), grids, rows.mean(axis=0), rows, answer.words)
+    return Effect(tuple(names[j] for j in positions), grids, rows.mean(axis=0), rows, complete, answer.words)
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,8 @@ class Interaction:
     columns : the names of the two columns.
     strength : the standard deviation, over the rows, of the part of their joint effect that is not the sum of an
         effect of each; in units of the prediction.
-    share : Friedman's H: `strength` divided by the standard deviation of the joint effect, 0 for columns that add up, and
-        above 1 where the effects of the two columns cancel.
+    share : Friedman's H: `strength` divided by the standard deviation of the joint effect, 0 for columns that add up,
+        and above 1 where the effects of the two columns cancel.
     """
 
     columns: tuple[str, str]
@@ -173,6 +176,12 @@ def positions_of(X: Any, columns: Sequence[Any]) -> list[int]:
 def cells(X: Any, j: int) -> NDArray[Any]:
     """The values of one column of a table."""
     return np.asarray(frames.column(X, j)) if frames.is_frame(X) else np.asarray(X)[:, j]
+
+
+def _distinct(values: NDArray[Any]) -> int:
+    """The number of different values."""
+    present = values[~missing_entries(values)]
+    return len(np.unique(present if present.dtype.kind in "iufM" else _shown(present)))
 
 
 def _shown(values: NDArray[Any]) -> NDArray[Any]:

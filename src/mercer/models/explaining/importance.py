@@ -53,6 +53,18 @@ class Importance:
         """Name, rise and spread of each column, the most important first."""
         return sorted(zip(self.names, self.rise, self.spread), key=lambda entry: -entry[1])
 
+    def shown(self, value: float) -> str:
+        """A rise or a spread with as many decimals as the largest rise needs for three digits.
+
+        >>> importance = Importance(("a", "b"), (0.123456, 1e-6), (0.0, 0.0), "RMSE", 1.0, 9, 5)
+        >>> importance.shown(0.123456), importance.shown(1e-6)
+        ('0.123', '0.000')
+        """
+        largest = max(map(abs, self.rise), default=0.0)
+        decimals = 2 - int(np.floor(np.log10(largest))) if largest > 0 else 0
+        decimals = min(max(decimals, 0), 15)
+        return f"{round(value, decimals) + 0.0:.{decimals}f}"  # −0.0 + 0.0 is 0.0
+
     def of(self, name: str) -> float:
         """The rise for a column; 0 for a column that was not measured, such as an exposure."""
         return dict(zip(self.names, self.rise)).get(name, 0.0)

@@ -17,11 +17,6 @@ from mercer.validation import check_whole_number
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-RARE, SAMPLE, FEWEST = 0.05, 300, 20
-"""Rows are rare that are less similar to others than this share of the kept rows, of which so many are looked at; fewer
-than the last number tell nothing."""
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class SimilarRows:
@@ -86,32 +81,6 @@ def similar_rows(model: Any, row: Any, *, among: Any = None, top: int = 5) -> Si
     return SimilarRows(order, similarity[order], share, terms, points.take(order).raw, points.n)
 
 
-def has_similar_rows(model: Any, Z: Any) -> NDArray[np.bool_]:
-    """Whether the model keeps a row that is similar to each row of Z: as similar as its rows are to each other.
-
-    Rows are compared with the most similar row that the model keeps. A row has similar ones if this similarity is above
-    the smallest 5 % of the similarities of the kept rows to their nearest others. Everywhere True for a model without a
-    kernel.
-
-    >>> import numpy as np, mercer as mc
-    >>> X = np.arange(50.0)[:, None]
-    >>> model = mc.KernelRidge(mc.Gaussian(5.0)).fit(X, X[:, 0])
-    >>> has_similar_rows(model, [[25.5], [60.0]])
-    array([ True, False])
-    """
-    points, _ = kept_rows(model)
-    kernel = getattr(innermost(model), "kernel_", None)
-    if points is None or kernel is None or points.n < FEWEST:
-        return np.ones(length(Z), dtype=bool)
-    every = np.arange(points.n)
-    some = every[:: -(-points.n // SAMPLE)]
-    _, own = _similarities(model, points.take(some), points)
-    own[np.arange(len(some)), some] = -np.inf
-    _, near = _similarities(model, _seen(model, Z), points)
-    limit = float(np.quantile(own.max(axis=1), RARE))
-    return np.asarray(near.max(axis=1) >= limit - ROUNDING * abs(limit))
-
-
 def _seen(model: Any, rows: Any) -> Points:
     """Rows as the model inside an automatic or a conformal model sees them."""
     inner, features = innermost(model), rows_of_innermost(model, rows)
@@ -141,5 +110,5 @@ def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
         coef = np.atleast_2d(np.asarray(dual)).T
         points = Points(vectors)
         return (points, coef) if len(coef) == points.n else (None, None)
-    points = inner._rows.points if hasattr(inner, "_rows") else getattr(inner, "_points", None)
-    return (points, None) if isinstance(points, Points) else (None, None)
+    kept = inner._rows.points if hasattr(inner, "_rows") else getattr(inner, "_points", None)
+    return (kept, None) if isinstance(kept, Points) else (None, None)
