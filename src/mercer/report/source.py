@@ -77,7 +77,7 @@ def _call(model: BaseEstimator) -> str:
         value = parameters[key]
         if key == "kernel" or (key == "alpha" and isinstance(value, str)):
             value = getattr(model, f"{key}_", value)
-        if key in ("tune", "max_time", "progress"):
+        if key in ("tune", "max_time", "progress", "checkpoint"):
             continue
         if value is not field.default and repr(value) != repr(field.default):
             lines.append(f"    {key}={_value(value)},\n")

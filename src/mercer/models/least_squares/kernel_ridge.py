@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.files.checkpoint import CheckpointFile, digest_of
 from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as memory_budget
@@ -65,6 +66,9 @@ class KernelRidge(PenalisedSmoother):
     max_time : seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far
         are kept, with a warning.
     progress : called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
+    checkpoint : the path of a file in which iterations over a matrix that does not fit into memory keep their state
+        about every ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with
+        the same answer; the file is deleted at the end. Other solvers take less time, and write none.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : seed of the random choices of solvers.
 
@@ -98,6 +102,7 @@ class KernelRidge(PenalisedSmoother):
     tol: float | None = None
     max_time: float | None = None
     progress: Progress | None = None
+    checkpoint: Any = None
     budget: Any = None
     random_state: int = 0
 
@@ -200,7 +205,19 @@ class KernelRidge(PenalisedSmoother):
             random_state=self.random_state,
             max_time=self.max_time,
             progress=self.progress,
+            checkpoint=self._checkpoint(problem, solver),
         )
+
+    def _checkpoint(self, problem: LeastSquares, solver: str) -> CheckpointFile | None:
+        """The checkpoint of this problem, if one is requested and the solver will write it."""
+        if self.checkpoint is None:
+            return None
+        choice = choose(Size.of(problem), solver, self.budget)
+        if choice.solver != "cg" or not choice.streamed:
+            return None
+        others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
+        digest = digest_of(problem.gram.x, *others, choice.rank, self.tol, self.random_state)
+        return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:
         """Whether the fit will use centres."""
