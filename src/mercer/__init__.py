@@ -39,6 +39,7 @@ _HOME = {
     "mercer.kernels.strings.tfidf": "TfIdf WeightedCounts",
     "mercer.data.graphs": "Graph",
     "mercer.data.tu": "read_tu",
+    "mercer.data.batches": "Batches",
     "mercer.kernels.graphs.graphlets": "Graphlet",
     "mercer.kernels.graphs.histograms": "EdgeHistogram VertexHistogram",
     "mercer.kernels.graphs.paths": "ShortestPath",
