@@ -91,7 +91,7 @@ sys.path.insert(0, sys.argv[2])
 import test_checkpoint as t
 t.CheckpointFile.__init__.__defaults__ = (0.0,)
 X, y, w = t.data()
-t.make(sys.argv[1], progress=lambda step: threading.Event().wait(0.02)).fit(X, y, w)
+t.make(sys.argv[1], progress=lambda step: threading.Event().wait(0.02) or True).fit(X, y, w)
 print("done")
 """
 
