@@ -40,6 +40,7 @@ _HOME = {
     "mercer.data.graphs": "Graph",
     "mercer.data.trees": "Tree",
     "mercer.data.tu": "read_tu",
+    "mercer.data.batches": "Batches",
     "mercer.kernels.graphs.graphlets": "Graphlet",
     "mercer.kernels.graphs.histograms": "EdgeHistogram VertexHistogram",
     "mercer.kernels.graphs.paths": "ShortestPath",

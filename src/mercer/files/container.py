@@ -28,13 +28,15 @@ Array = NDArray[Any]
 
 SCHEMA = 1
 """The schema that this version writes; older schemas are read, newer ones are refused."""
-FORMAT = "mercer model"
+FORMAT, CHECKPOINT = "mercer model", "mercer checkpoint"
 LONGEST = 100_000_000
 """The largest size of a header in bytes, by the safetensors format."""
 _DIGEST = '"digest":"%s"'  # unique: quotes in other JSON texts are escaped
 _ZEROS = "0" * 64
 STATE = ("parameters", "fitted", "left_out")
-_WORDS = ("format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest")
+_WORDS = ("format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest", *STATE)
+WORDS = {FORMAT: _WORDS, CHECKPOINT: ("format", "schema", "version", "problem", "digest")}
+"""The metadata that a file of each format must have."""
 
 
 def named(path: Any) -> str:
@@ -50,12 +52,14 @@ def named(path: Any) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove: Callable[[str], None]) -> None:
-    """Write a file with this metadata and these tensors.
+def write(
+    path: str, metadata: dict[str, str], tensors: dict[str, Array], prove: Callable[[str], None], form: str = FORMAT
+) -> None:
+    """Write a file of this format with this metadata and these tensors.
 
     `prove` is called with the path of the complete file before it gets its name, and raises if it cannot be read.
     """
-    metadata = {"format": FORMAT, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
+    metadata = {"format": form, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
     # Wide numbers first, so that all tensors are aligned.
     tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize))
     header: dict[str, Any] = {"__metadata__": metadata}
@@ -124,14 +128,14 @@ def _pour(file: IO[bytes], chunks: list[Any]) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, Array]]:
+def read(path: str, *, mapped: bool = False, form: str = FORMAT) -> tuple[dict[str, str], dict[str, Array]]:
     """Read the metadata and the tensors, with every check that does not depend on their meaning.
 
     Mapped tensors stay in the file and take no memory; changes to them are not written to the file.
     """
     try:
         with open(path, "rb") as file:
-            return _read(file, os.fstat(file.fileno()).st_size, mapped)
+            return _read(file, os.fstat(file.fileno()).st_size, mapped, form)
     except InvalidInput:
         raise
     except (OSError, ValueError) as error:
@@ -142,7 +146,7 @@ def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, 
         ) from None
 
 
-def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dict[str, Array]]:
+def _read(file: IO[bytes], size: int, mapped: bool, form: str) -> tuple[dict[str, str], dict[str, Array]]:
     prefix = file.read(8)
     length = int.from_bytes(prefix, "little")
     if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
@@ -151,7 +155,7 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
         raise _cut_off(f"{size} bytes, but a header of {8 + length}")
     within(SPACIOUS * length, budget(), "The header of a model file", "Raise MERCER_MEMORY if you trust the file.")
     text = b"{" + file.read(length - 1)
-    metadata, tensors = _header(text)
+    metadata, tensors = _header(text, form)
     total = max((stop for _, _, _, stop in tensors), default=0)
     if 8 + length + total > size:
         raise _cut_off(f"{size} bytes instead of {8 + length + total}")
@@ -182,14 +186,14 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
     return metadata, arrays
 
 
-def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any], tuple[int, ...], int]]]:
+def _header(text: bytes, form: str) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any], tuple[int, ...], int]]]:
     """The metadata, and name, dtype, shape and end of every tensor, in the order of the file."""
     try:
         header = read_json(text.rstrip(b" "))
     except InvalidInput as error:
         raise _altered(f"a header with {error.got}") from None
     metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") != form:
         raise _not_a_model("another kind of safetensors file" if isinstance(metadata, dict) else "no metadata")
     schema = metadata.get("schema")
     if not isinstance(schema, str) or not re.fullmatch(r"[1-9]\d{0,8}", schema):
@@ -201,7 +205,7 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
             got=f"schema {schema}, written by version {version}",
             advice="Install a newer version of mercer.",
         )
-    complete = set(metadata) >= {*_WORDS, *STATE} and all(isinstance(value, str) for value in metadata.values())
+    complete = set(metadata) >= set(WORDS[form]) and all(isinstance(value, str) for value in metadata.values())
     if not complete or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
         raise _altered("incomplete metadata")
     tensors, at = [], 0

@@ -10,7 +10,7 @@ Every product is a sum over blocks of rows, each of which is computed, used and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class Nystrom:
         self.L, self.kept = _factor(gram.between(centers, None, np.float64).fresh(), self.dtype, least)
         self.centers = centers if len(self.kept) == centers.n else centers.take(self.kept)
         self.K = gram.between(self.points, self.centers, self.dtype)
-        self.shape = self.K.shape
+        self.shape = (gram.shape[0], self.centers.n)
         m = self.shape[1]
         self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
@@ -171,6 +171,11 @@ class Nystrom:
         (trsm,) = blas.get_blas_funcs(("trsm",), (K,))
         return np.asarray(trsm(1.0, self.L.astype(self.dtype), K.T, lower=1, overwrite_b=1))
 
+    def parts(self, index: NDArray[np.int64], step: int) -> Iterator[tuple[slice, Points]]:
+        """The rows at these ascending positions, at most `step` at a time: which of the positions, and their points."""
+        for part in threads.spans(len(index), step):
+            yield part, self.points.take(index[part])
+
     def normal_matrix(
         self, index: NDArray[np.int64], roots: Matrix | None = None, tail: Matrix | None = None, ridge: float = 0.0
     ) -> Matrix:
@@ -183,8 +188,8 @@ class Nystrom:
         (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")
         G = np.zeros((m, 0 if tail is None else tail.shape[1]))
-        for part in threads.spans(len(index), max(2048, m)):
-            Phi = self._whitened(self.points.take(index[part]))
+        for part, points in self.parts(index, max(2048, m)):
+            Phi = self._whitened(points)
             if roots is not None:
                 Phi *= roots[part].astype(self.dtype)
             H += syrk(1.0, Phi, lower=1)

@@ -85,7 +85,7 @@ def _call(model: BaseEstimator) -> str:
             value = model.model_  # with the parameters that it chose
             if isinstance(value, AutoModel):
                 raise _not_reproducible("an automatic model would search again")
-        if key in ("tune", "max_time", "progress"):
+        if key in ("tune", "max_time", "progress", "checkpoint"):
             continue
         if value is not field.default and repr(value) != repr(field.default):
             lines.append(f"    {key}={_value(value)},\n")

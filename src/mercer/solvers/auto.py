@@ -9,6 +9,7 @@ from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, eigen
 from mercer.solvers.base import UNSOLVED, Solution
+from mercer.solvers.checkpoint import Checkpoint
 from mercer.solvers.choice import SOLVERS, Size, choose
 from mercer.solvers.refinement import Iteration
 from mercer.solvers.step import Progress, until
@@ -27,6 +28,7 @@ def solve(
     centers: Any = "uniform",
     max_time: float | None = None,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """The coefficients, by the given solver or the one that suits size, penalty and memory.
 
@@ -41,6 +43,8 @@ def solve(
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
     progress : called with a `Step` after every iteration of "cg" and "nystrom"; False stops it there.
+    checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
+        continues there, and ends with the same coefficients.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -71,5 +75,5 @@ def solve(
         solution = cholesky.solve(problem)
     else:
         tol = choice.tol if tol is None else tol
-        solution = Iteration(problem, choice, _budget(budget), tol, random_state, progress).solve()
+        solution = Iteration(problem, choice, _budget(budget), tol, random_state, progress, checkpoint).solve()
     return replace(solution, status=f"{solution.status} ({choice.why})")

@@ -45,7 +45,10 @@ class Vectors(Protocol[Vector]):
 
 
 class Columns:
-    """The columns of arrays, kept in their dtype; inner products accumulate in float64."""
+    """The columns of arrays, kept in their dtype and in Fortran order: in another layout, sums would round differently.
+
+    Inner products accumulate in float64.
+    """
 
     def zero(self, like: Array) -> Array:
         return np.zeros_like(like, order="F")
@@ -54,14 +57,14 @@ class Columns:
         return np.einsum("ij,ij->j", u, v, dtype=np.float64)
 
     def plus(self, u: Array, step: NDArray[np.float64], v: Array) -> Array:
-        return np.asarray(u + step.astype(u.dtype) * v)
+        return np.asarray(u + step.astype(u.dtype) * v, order="F")
 
     def add(self, u: Array, which: NDArray[np.int64], step: NDArray[np.float64], v: Array) -> Array:
         u[:, which] += step.astype(u.dtype) * v
         return u
 
     def take(self, u: Array, which: NDArray[np.bool_]) -> Array:
-        return u[:, which]
+        return np.asfortranarray(u[:, which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,30 @@ class Iterate(Generic[Vector]):
     flat: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class State(Generic[Vector]):
+    """All that an iteration needs to continue: the same state gives the same iterates, to the last bit.
+
+    Attributes
+    ----------
+    X, R, P : solution, residuals and directions.
+    rho, sizes, reached : the scalars of the recursion.
+    active, go : the columns that R and P hold, and which of them are not done.
+    iterations, flat : as in `Iterate`.
+    """
+
+    X: Vector
+    R: Vector
+    P: Vector
+    rho: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    reached: NDArray[np.float64]
+    active: NDArray[np.int64]
+    go: NDArray[np.bool_]
+    iterations: int
+    flat: bool
+
+
 def conjugate_gradients(
     multiply: Linear,
     B: Array,
@@ -97,6 +124,8 @@ def conjugate_gradients(
     measure: Measure = Measure.LENGTH,
     sizes: NDArray[np.float64] | None = None,
     together: bool = False,
+    start: State[Array] | None = None,
+    keep: Callable[[State[Array]], None] | None = None,
 ) -> Iterate[Array]:
     """A⁻¹B for a symmetric positive definite A that is known by its products only.
 
@@ -114,6 +143,8 @@ def conjugate_gradients(
     measure : the size of a residual.
     sizes : the sizes by which residuals are divided, shape (t,); by default those of B.
     together : whether columns stay in the products until all are done, for a `multiply` that depends on the column.
+    start : a state at which to continue.
+    keep : called after every iteration but the last with the state.
 
     >>> A = np.diag([1.0, 2.0, 3.0])
     >>> result = conjugate_gradients(lambda V: A @ V, np.ones((3, 1)))
@@ -131,6 +162,8 @@ def conjugate_gradients(
         measure=measure,
         sizes=sizes,
         together=together,
+        start=start,
+        keep=keep,
     )
 
 
@@ -146,20 +179,17 @@ def iterate(
     measure: Measure = Measure.LENGTH,
     sizes: NDArray[np.float64] | None = None,
     together: bool = False,
+    start: State[Vector] | None = None,
+    keep: Callable[[State[Vector]], None] | None = None,
 ) -> Iterate[Vector]:
     """`conjugate_gradients` for vectors of any kind, such as functions, by their own arithmetic."""
     preconditioned = precondition or (lambda residual: residual)
     energy = measure is Measure.ENERGY
-    X, R = vectors.zero(B), B
-    Z = preconditioned(R)
-    rho = vectors.inner(R, Z)
-    squares = rho if energy else vectors.inner(R, R)
-    if sizes is None:
-        sizes = np.sqrt(np.maximum(squares, 0.0))
-    reached = np.divide(np.sqrt(np.abs(squares)), sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    active, iterations, flat = np.arange(len(sizes)), 0, False
-    go = reached > tol
-    P = Z
+    if start is None:
+        start = _beginning(vectors, B, preconditioned, tol, energy=energy, sizes=sizes)
+    X, R, P, rho, sizes, reached = start.X, start.R, start.P, start.rho, start.sizes, start.reached
+    active, go, iterations, flat = start.active, start.go, start.iterations, start.flat
+    Z = P
     while go.any() and iterations < max_iter:
         if not go.all() and not together:
             active, rho = active[go], rho[go]
@@ -190,4 +220,25 @@ def iterate(
         old, rho = rho, squares if energy else vectors.inner(R, Z)
         turn = np.divide(rho - vectors.inner(before, Z), old, out=np.zeros_like(rho), where=old > 0)
         P = vectors.plus(Z, np.maximum(turn, 0.0), P)
+        if keep is not None:
+            keep(State(X, R, P, rho, sizes, reached, active, go, iterations, flat))
     return Iterate(X, iterations, reached, bool((reached <= tol).all()), flat=flat)
+
+
+def _beginning(
+    vectors: Vectors[Vector],
+    B: Vector,
+    preconditioned: Callable[[Vector], Vector],
+    tol: float,
+    *,
+    energy: bool,
+    sizes: NDArray[np.float64] | None,
+) -> State[Vector]:
+    """The state before the first iteration."""
+    Z = preconditioned(B)
+    rho = vectors.inner(B, Z)
+    squares = rho if energy else vectors.inner(B, B)
+    if sizes is None:
+        sizes = np.sqrt(np.maximum(squares, 0.0))
+    reached = np.divide(np.sqrt(np.abs(squares)), sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    return State(vectors.zero(B), B, Z, rho, sizes, reached, np.arange(len(sizes)), reached > tol, 0, False)

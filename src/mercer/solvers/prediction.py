@@ -156,7 +156,7 @@ def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol
     if choice.solver == "nystrom":
         return _nystrom(size, speed, tol, centers)
     if choice.preconditioner == "factor":
-        keep = not choice.low_memory and n <= costs.STORED_ROWS
+        keep = not choice.low_memory and n <= costs.STORED_ROWS and size.dtype == np.float64
         one = (square * speed.fetch * t) if keep else square * speed.product[8]
         fill = square * (speed.fill[8] if keep else speed.fill[4])
         each = n**3 / 6 * speed.factor[4] + (FACTOR_STEPS + 1) * (one + t * square * speed.fetch)

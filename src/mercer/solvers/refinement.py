@@ -8,11 +8,11 @@ residual, ‖K(c − c*)‖ ≤ ‖r‖, so a relative residual of 1e-3 changes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
@@ -20,7 +20,8 @@ from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
 from mercer.solvers.base import TOLERANCE, Matrix, Solution, recomputed, relative, verdict
-from mercer.solvers.cg import Linear, conjugate_gradients
+from mercer.solvers.cg import Linear, State, conjugate_gradients
+from mercer.solvers.checkpoint import Arrays, Checkpoint
 from mercer.solvers.choice import Choice, Size, mean_diagonal
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
@@ -50,12 +51,70 @@ class Outcome:
     passes: int = 0
 
 
+@dataclass(eq=False)
+class Sweep:
+    """The state of the refinement between two runs of conjugate gradients, as arrays in a checkpoint hold it.
+
+    Attributes
+    ----------
+    u, b, R : the solution so far, and its residual; at first R is the right-hand side with the tail's columns.
+    V, RV : A⁻¹P̃ and its residual, from the first run on.
+    reached : the relative residual.
+    iterations, sweeps : so far.
+    precise : whether products are float64.
+    """
+
+    u: Matrix
+    b: Matrix | None
+    R: Matrix
+    V: Matrix | None
+    RV: Matrix | None
+    reached: float
+    iterations: int
+    sweeps: int
+    precise: bool
+
+    @classmethod
+    def first(cls, B: Matrix, t: int, tails: int, *, precise: bool) -> Sweep:
+        """Before the first iteration."""
+        b = np.zeros((tails, t)) if tails else None
+        return cls(np.zeros((len(B), t)), b, np.ascontiguousarray(B), None, None, np.inf, 0, 0, precise)
+
+    def arrays(self, state: State[NDArray[Any]]) -> Arrays:
+        """This sweep, and the state of its conjugate gradients, as arrays."""
+        parts = {name: getattr(self, name) for name in ("u", "b", "R", "V", "RV")}
+        counts = np.array([self.reached, self.iterations, self.sweeps, self.precise, state.iterations, state.flat])
+        inside = {f"cg.{f.name}": getattr(state, f.name) for f in fields(state) if f.name not in ("iterations", "flat")}
+        return {"sweep": counts.astype(np.float64)} | {n: A for n, A in parts.items() if A is not None} | inside
+
+    @classmethod
+    def restored(cls, kept: Arrays) -> tuple[Sweep, State[NDArray[Any]]]:
+        """The inverse of `arrays`, which takes the entries from `kept`."""
+        reached, iterations, sweeps, precise, inner, flat = kept.pop("sweep").tolist()
+        u, b, R, V, RV = (kept.pop(name, None) for name in ("u", "b", "R", "V", "RV"))
+        assert u is not None
+        assert R is not None
+        names = [f.name for f in fields(State) if f.name not in ("iterations", "flat")]
+        inside = {name: np.asfortranarray(kept.pop(f"cg.{name}")) for name in names}
+        state: State[NDArray[Any]] = State(**inside, iterations=int(inner), flat=bool(flat))
+        return cls(u, b, R, V, RV, reached, int(iterations), int(sweeps), bool(precise)), state
+
+
 class Iteration:
     """Conjugate gradients with refinement, one alpha after the other, with a fallback if they are slow."""
 
     def __init__(
-        self, problem: LeastSquares, choice: Choice, limit: int, tol: float, seed: int, progress: Progress | None
+        self,
+        problem: LeastSquares,
+        choice: Choice,
+        limit: int,
+        tol: float,
+        seed: int,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
+        self.checkpoint = checkpoint if choice.streamed else None
+        self.kept: Arrays = {}
         self.problem, self.choice, self.limit, self.seed, self.progress = problem, choice, limit, seed, progress
         self.tiles = recomputed(problem)
         self.single = problem.gram.dtype == np.float32
@@ -73,13 +132,17 @@ class Iteration:
         u, R = np.empty_like(self.Y), np.empty_like(self.Y)
         b = None if self.P is None else np.empty((self.P.shape[1], self.Y.shape[1]))
         outcomes = []
-        for alpha in np.unique(problem.alpha):
+        self.kept = (self.checkpoint.load() if self.checkpoint else None) or {}
+        for i, alpha in enumerate(np.unique(problem.alpha)):
             columns = np.flatnonzero(problem.alpha == alpha)
-            outcome = self.at(float(alpha), columns)
+            outcome = self.solved(i) or self.at(float(alpha), columns)
+            self.remember(i, outcome)
             u[:, columns], R[:, columns] = outcome.u, outcome.R
             if b is not None:
                 b[:, columns] = outcome.b
             outcomes.append(outcome)
+        if self.checkpoint is not None and not any(o.stopped for o in outcomes):
+            self.checkpoint.remove()
         residual = relative(R, self.Y)
         converged = all(o.converged for o in outcomes)
         iterations = max(o.iterations for o in outcomes)
@@ -114,6 +177,29 @@ class Iteration:
             alpha, columns, "the float32 one does not exist" if outcome is None else "the iterations were slow"
         )
 
+    # -- checkpoints ----------------------------------------------------------------------------------------------
+
+    def solved(self, i: int) -> Outcome | None:
+        """The outcome at the i-th alpha, if the checkpoint has it."""
+        if f"{i}.u" not in self.kept:
+            return None
+        iterations, passes, converged, rank = (int(value) for value in self.kept[f"{i}.figures"])
+        how = f"{beyond(rank)}, {iterations} iterations"
+        u, b, R = (self.kept.get(f"{i}.{name}") for name in "ubR")
+        assert u is not None
+        assert R is not None
+        return Outcome(u, b, R, iterations, bool(converged), False, how, passes=passes)
+
+    def remember(self, i: int, outcome: Outcome) -> None:
+        """Add a finished outcome to what the next checkpoint holds."""
+        if self.checkpoint is None or self.F is None:
+            return
+        figures = [outcome.iterations, outcome.passes, int(outcome.converged), self.F.shape[1]]
+        of_it = {"u": outcome.u, "R": outcome.R, "figures": np.array(figures, dtype=np.int64)}
+        of_it |= {} if outcome.b is None else {"b": outcome.b}
+        self.kept = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        self.kept |= {f"{i}.{name}": A for name, A in of_it.items()}
+
     # -- the rungs ------------------------------------------------------------------------------------------------
 
     def by_pivots(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
@@ -142,8 +228,7 @@ class Iteration:
                 self.F *= self.problem.roots[:, None].astype(self.F.dtype)
         multiply = self.shifted(self.recomputed, alpha)
         inner = self.shifted(lambda V: fast.multiply(V).astype(V.dtype, copy=False), alpha)
-        how = f"conjugate gradients with a matrix that is never stored, preconditioned by {self.F.shape[1]} randomly "
-        how += "pivoted columns"
+        how = beyond(self.F.shape[1])
         precise, M = fast.gram.dtype == np.float64, LowRank(self.F, alpha)
         return self.refine(alpha, columns, multiply, inner, M, PASSES, how, precise=precise, last=True)
 
@@ -229,40 +314,53 @@ class Iteration:
         t = len(columns)
         Y, sizes = self.Y[:, columns], np.where(self.sizes[columns] > 0, self.sizes[columns], 1.0)
         B = Y if self.P is None else np.hstack([Y, self.P])
-        u = np.zeros_like(Y)
-        b = None if self.P is None else np.zeros((self.P.shape[1], t))
-        V = RV = schur = None
-        iterations, sweeps, reached, stopped, R = 0, 0, np.inf, False, B
+        halves = slice(0, t), slice(t, None)
+        now = Sweep.first(B, t, 0 if self.P is None else self.P.shape[1], precise=precise)
+        state: State[NDArray[Any]] | None = None
+        if "sweep" in self.kept:
+            now, state = Sweep.restored(self.kept)
         while True:
-            scales = np.linalg.norm(R, axis=0)
+            if now.precise:
+                inner = multiply
+            scales = np.linalg.norm(now.R, axis=0)
             scales[scales == 0] = 1.0
             # The residual of the recursion is a little too small; half the tolerance makes up for that.
-            goal = float(np.clip(0.5 * self.tol / min(reached, 1.0), 1e-13 if precise else 1e-4, 0.1))
+            goal = float(np.clip(0.5 * self.tol / min(now.reached, 1.0), 1e-13 if now.precise else 1e-4, 0.1))
             step = conjugate_gradients(
                 inner,
-                np.asarray(R / scales, dtype=np.float64 if precise else np.float32),
+                np.asarray(now.R / scales, dtype=np.float64 if now.precise else np.float32),
                 precondition=precondition,
                 tol=goal,
-                max_iter=limit - iterations,
-                progress=self.reporting(iterations, min(reached, 1.0)),
+                max_iter=limit - now.iterations,
+                progress=self.reporting(now.iterations, min(now.reached, 1.0)),
+                start=state,
+                keep=self.keeping(now),
             )
+            state, stopped = None, step.stopped
             X = step.X * scales
-            iterations, sweeps, stopped = iterations + step.iterations, sweeps + 1, step.stopped
-            R = R - multiply(X)
-            if self.P is not None and b is not None:
-                if V is None:
-                    X, V, R, RV = X[:, :t], X[:, t:], R[:, :t], R[:, t:]
-                    schur = sla.lu_factor(self.P.T @ V)
-                db = sla.lu_solve(schur, self.P.T @ X)
-                X, R, b = X - V @ db, R - RV @ db, b + db
-            u += X
-            before, reached = reached, float((np.linalg.norm(R, axis=0) / sizes).max(initial=0.0))
-            converged, slow = reached <= self.tol, reached > 0.5 * before
-            if slow and last and not precise:
-                precise, slow, inner = True, False, multiply
-            if converged or stopped or iterations >= limit or slow:
-                how = f"{how}, {iterations} iterations"
-                return Outcome(u, b, R, iterations, converged, stopped, how, passes=iterations + sweeps)
+            R = np.ascontiguousarray(now.R - multiply(X))  # in another layout, sums would round differently
+            if self.P is not None and now.b is not None:
+                if now.V is None:
+                    X, now.V, R, now.RV = (np.ascontiguousarray(A[:, part]) for A in (X, R) for part in halves)
+                db = np.linalg.solve(self.P.T @ now.V, self.P.T @ X)
+                X, R, now.b = X - now.V @ db, R - now.RV @ db, now.b + db
+            before = now.reached
+            now.iterations, now.sweeps = now.iterations + step.iterations, now.sweeps + 1
+            now.u, now.R, now.reached = now.u + X, R, float((np.linalg.norm(R, axis=0) / sizes).max(initial=0.0))
+            converged, slow = now.reached <= self.tol, now.reached > 0.5 * before
+            if slow and last and not now.precise:
+                now.precise, slow = True, False
+            if converged or stopped or now.iterations >= limit or slow:
+                how, passes = f"{how}, {now.iterations} iterations", now.iterations + now.sweeps
+                return Outcome(now.u, now.b, R, now.iterations, converged, stopped, how, passes=passes)
+
+    def keeping(self, sweep: Sweep) -> Callable[[State[NDArray[Any]]], None] | None:
+        """Write the state of the iterations of this sweep to the checkpoint, if there is one."""
+        checkpoint = self.checkpoint
+        if checkpoint is None:
+            return None
+        finished = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        return lambda state: checkpoint.save(finished | sweep.arrays(state))
 
     def reporting(self, iterations: int, reached: float) -> Progress | None:
         """`progress` in terms of the whole run, for a sweep that starts after this many iterations at this residual."""
@@ -275,6 +373,11 @@ class Iteration:
             return progress(step) is not False
 
         return report
+
+
+def beyond(rank: int) -> str:
+    """How a matrix that is never stored is solved, in words."""
+    return f"conjugate gradients with a matrix that is never stored, preconditioned by {rank} randomly pivoted columns"
 
 
 def symmetric_product(K: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:

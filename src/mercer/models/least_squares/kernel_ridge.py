@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -12,13 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
+from mercer.data.batches import Batches, sampled
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.files.checkpoint import CheckpointFile, digest_of
 from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
+from mercer.gram.streamed import StreamedGram
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel
+from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel, targets, training_points, weights
 from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
 from mercer.models.solver_parameters import check_limits, check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
@@ -38,6 +42,8 @@ from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.tuning.loo import alpha_path
 from mercer.validation import check_choice, generator
 
+SAMPLE = 3000
+"""Rows of a source in batches from which a kernel rule makes the kernel."""
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
 
@@ -65,6 +71,9 @@ class KernelRidge(PenalisedSmoother):
     max_time : seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far
         are kept, with a warning.
     progress : called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
+    checkpoint : the path of a file in which iterations over a matrix that does not fit into memory keep their state
+        about every ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with
+        the same answer; the file is deleted at the end. Other solvers take less time, and write none.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : seed of the random choices of solvers.
 
@@ -107,19 +116,29 @@ class KernelRidge(PenalisedSmoother):
     tol: float | None = None
     max_time: float | None = None
     progress: Progress | None = None
+    checkpoint: Any = None
     budget: Any = None
     random_state: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
+
+        X may be a path or a `Batches`: its rows are then read in batches, once per pass, and never all in memory, which
+        needs Nyström centres. `target` names the column of a file that holds the targets.
 
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_"):  # left by an earlier fit
+        for name in ("tuning_", "path_", "_not_in_file"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
+        if isinstance(X, (str, os.PathLike, Batches)):
+            return self._fit_batches(X if isinstance(X, Batches) else Batches(X, target), y, sample_weight)
+        if target is not None:
+            raise InvalidInput(
+                "`target` names a column of a file", got=f"target={target!r} with X in memory", advice="Pass y instead."
+            )
         rows = self._training(X, y, sample_weight)
         self._rows, self._intercept = rows, bool(self.fit_intercept)
         self._cache = {}
@@ -136,6 +155,10 @@ class KernelRidge(PenalisedSmoother):
             problem, solution = self._along_the_path(problem)
         else:
             solution = self._solve(problem, requested_solver(self, problem.n), self.n_centers, self.centers)
+        return self._conclude(rows, problem, solution)
+
+    def _conclude(self, rows: Rows, problem: LeastSquares, solution: Solution) -> Self:
+        """Set the fitted attributes."""
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
         self._cache.update(solution.factors)
@@ -152,6 +175,45 @@ class KernelRidge(PenalisedSmoother):
         self._centres = solution.points or rows.points
         self.function_ = Expansion(self.kernel_, self._centres, coef, tail)
         self.dual_coef_ = self.function_.coef
+        return self
+
+    def _fit_batches(self, batches: Batches, y: Any, sample_weight: Any) -> Self:
+        """Fit on centres to rows that are read in batches, once per pass."""
+        solver = requested_solver(self, batches.n)
+        for name, value, fits in (
+            ("solver", self.solver, solver in ("auto", "nystrom")),
+            ("alpha", self.alpha, not isinstance(self.alpha, str)),
+            ("tune", self.tune, self.tune is None),
+            ("centers", self.centers, not isinstance(self.centers, str) or self.centers == "uniform"),
+        ):
+            if not fits:
+                raise InvalidInput(
+                    "Rows in batches need Nyström centres, uniform or given, and a number as alpha",
+                    got=f"{name}={value!r}",
+                    advice="Choose these on a sample of the rows, or load all rows as an array.",
+                )
+        n, limit = batches.n, memory_budget(self.budget)
+        m = nystrom.default_centers(n, limit) if self.n_centers is None else min(self.n_centers, n)
+        sample, found = sampled(batches, max(m, SAMPLE), generator(self.random_state))
+        points = training_points(sample)
+        self._resolve(sample, points)
+        if batches.names is not None:
+            self.feature_names_in_ = np.array(batches.names, dtype=object)
+        Y, single = targets(found if y is None else y, n)
+        w = weights(sample_weight, n)
+        if w is not None and not w.all():
+            raise InvalidInput(
+                "Weights of rows in batches must be > 0", got="0", advice="Leave such rows out of the source."
+            )
+        rows = Rows(points, Y, single, None if w is None else np.sqrt(w), np.arange(n), None)
+        self._rows, self._intercept, self._cache = rows, bool(self.fit_intercept), {}
+        tail = np.ones((n, 1)) if self._intercept else None
+        gram_of_all = StreamedGram(self.kernel_, batches, self.kernel_.prepare(points))
+        problem = LeastSquares(gram_of_all, Y, penalties(self.alpha, Y.shape[1]), rows.roots, tail)
+        centers = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
+        self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
+        del self._rows
+        self._not_in_file = ("_rows",)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -212,7 +274,19 @@ class KernelRidge(PenalisedSmoother):
             random_state=self.random_state,
             max_time=self.max_time,
             progress=self.progress,
+            checkpoint=self._checkpoint(problem, solver),
         )
+
+    def _checkpoint(self, problem: LeastSquares, solver: str) -> CheckpointFile | None:
+        """The checkpoint of this problem, if one is requested and the solver will write it."""
+        if self.checkpoint is None:
+            return None
+        choice = choose(Size.of(problem), solver, self.budget)
+        if choice.solver != "cg" or not choice.streamed:
+            return None
+        others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
+        digest = digest_of(problem.gram.x, *others, choice.rank, self.tol, self.random_state)
+        return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:
         """Whether the fit will use centres."""

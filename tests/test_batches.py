@@ -1,0 +1,189 @@
+"""Rows in batches: the same model as from an array, whatever the source and the sizes of the batches."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mercer as mc
+from mercer.data import batches as module
+from mercer.data.batches import sampled
+from mercer.solvers import costs, nystrom
+
+N, D = 700, 3
+NAMES = ["a", "b", "c"]
+
+
+def data(dtype="float64"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)).astype(dtype)
+    return X, np.sin(X[:, 0].astype(float)) + 0.1 * rng.normal(size=N) + 1.0
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Batches of 64 numbers."""
+    monkeypatch.setattr(module, "HELD", 64)
+
+
+def frame(X, y):
+    return pl.DataFrame({**{name: X[:, j] for j, name in enumerate(NAMES)}, "y": y}).select("a", "y", "b", "c")
+
+
+def pairs(X, y, step):
+    def read():
+        for i in range(0, N, step):
+            yield X[i : i + step], y[i : i + step]
+
+    return read
+
+
+def sources(X, y, folder):
+    """Every kind of source of the same rows, with the further arguments of `fit`."""
+    frame(X, y).write_parquet(folder / "rows.parquet", row_group_size=50)
+    frame(X, y).write_ipc(folder / "rows.arrow")
+    parts = folder / "parts"
+    parts.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(N), 3)):
+        frame(X[part], y[part]).write_parquet(parts / f"{i}.parquet")
+    np.save(folder / "X.npy", X)
+    mapped = np.memmap(folder / "raw", X.dtype, "w+", shape=X.shape)
+    mapped[:] = X
+    return {
+        "parquet": (str(folder / "rows.parquet"), {"target": "y"}),
+        "arrow": (folder / "rows.arrow", {"target": "y"}),
+        "folder": (parts, {"target": "y"}),
+        "npy": (folder / "X.npy", {"y": y}),
+        "mapped": (mc.Batches(mapped), {"y": y}),
+        "function": (mc.Batches(pairs(X, y, 77)), {}),
+        "one batch": (mc.Batches(pairs(X, y, N)), {}),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True, "sample_weight": True}], ids=["plain", "weights"])
+def test_every_source_gives_the_model_of_the_array(options, small, tmp_path):
+    X, y = data()
+    options = dict(options)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, N) if options.pop("sample_weight", False) else None
+    Z = X[::50] + 0.1
+    expected = None
+    for kind, (source, arguments) in sources(X, y, tmp_path).items():
+        model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.1, n_centers=40, **options)
+        model.fit(source, sample_weight=w, **arguments)
+        assert model.solver_ == "nystrom", kind
+        if expected is None:
+            # The centres are rows, drawn by the seed; an array with the same centres gives the same function.
+            assert (model.function_.points.raw[:, None] == X).all(axis=2).any(axis=1).all()
+            again = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.1, centers=model.function_.points.raw, **options)
+            expected = again.fit(X, y, w).predict(Z)
+        predicted = model.predict(pl.DataFrame(Z, schema=NAMES) if hasattr(model, "feature_names_in_") else Z)
+        np.testing.assert_allclose(predicted, expected, rtol=1e-8, atol=1e-8, err_msg=kind)
+        assert hasattr(model, "feature_names_in_") == (kind in ("parquet", "arrow", "folder"))
+
+
+def test_many_rows_per_centre_and_float32(small, monkeypatch):
+    """A sample of rows as the preconditioner, float32 passes: as for an array, within the tolerance."""
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
+    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: 4 * m)
+    X, y = data("float32")
+    model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.5, n_centers=20).fit(mc.Batches(X), y)
+    assert "float32" in model.status_
+    assert "steps of conjugate gradients" in model.status_
+    exact = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.5, centers=model.function_.points.raw, tol=1e-6).fit(X, y)
+    assert np.abs(model.predict(X) - exact.predict(X)).max() < 5e-3
+
+
+def test_nothing_holds_all_rows(small):
+    """No array that a pass makes has as many rows as the source."""
+    X, y = data()
+    largest = []
+
+    def read():
+        for i in range(0, N, 50):
+            part = X[i : i + 50].copy()
+            largest.append(len(part))
+            yield part, y[i : i + 50]
+
+    model = mc.KernelRidge(alpha=0.1, n_centers=30).fit(mc.Batches(read))
+    passes = len(largest) / 14
+    assert passes == int(passes)
+    assert 3 <= passes <= 8
+    assert len(model.function_) == 30
+
+
+def test_the_model_is_saved_and_says_what_it_lacks(tmp_path, small):
+    X, y = data()
+    model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.1, n_centers=30).fit(mc.Batches(X), y)
+    with pytest.raises(mc.InvalidInput, match=r"needs its training rows here.*Fit the model to an array"):
+        _ = model.loo_predictions_
+    model.save(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(mc.load(tmp_path / "m.mercer").predict(X[:5]), model.predict(X[:5]))
+    model.fit(X, y)
+    assert len(model.loo_predictions_) == N
+
+
+def test_a_rule_sees_a_sample(small):
+    X, y = data()
+    seen = []
+
+    def rule(Z):
+        seen.append(len(Z))
+        return mc.Gaussian(1.0)
+
+    mc.KernelRidge(rule, n_centers=10).fit(mc.Batches(X), y)
+    assert seen == [N]  # fewer rows than a sample takes
+    assert mc.KernelRidge(n_centers=10).fit(mc.Batches(X), y).kernel_.sigma > 0
+
+
+def test_a_sample_does_not_depend_on_the_batches(monkeypatch):
+    X, y = data()
+    draw = lambda source: sampled(source, 20, np.random.default_rng(3))  # noqa: E731
+    first, targets = draw(mc.Batches(pairs(X, y, 11)))
+    second, _ = draw(mc.Batches(X))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(targets, y)
+    assert len(np.unique(first, axis=0)) == 20
+
+
+def refusals(folder):
+    X, y = data()
+    fit = lambda *args, **kwargs: lambda: mc.KernelRidge(n_centers=5).fit(*args, **kwargs)  # noqa: E731
+    pl.DataFrame({"a": [1.0, None], "y": [0.0, 1.0]}).write_parquet(folder / "missing.parquet")
+    pl.DataFrame({"a": ["x", "z"], "y": [0.0, 1.0]}).write_parquet(folder / "texts.parquet")
+    (folder / "a.txt").write_text("1")
+    (folder / "empty").mkdir()
+    once = iter([(X, y)])
+    broken = lambda: iter([(X, y[:5])])  # noqa: E731
+    model = lambda **more: lambda: mc.KernelRidge(**more).fit(mc.Batches(X), y)  # noqa: E731
+    return {
+        "rows from 0 on must be complete": fit(folder / "missing.parquet", target="y"),
+        "must be numbers, got 'a' of type String": fit(folder / "texts.parquet", target="y"),
+        r"must be a column of the file, got 'z'\. The columns are a, y": fit(folder / "missing.parquet", target="z"),
+        "must come from a .parquet": fit(folder / "a.txt", target="y"),
+        "with files of 0 kinds": fit(folder / "empty", target="y"),
+        "must exist": fit(folder / "none.parquet", target="y"),
+        "names a column of a file, got target='y' with X in memory": fit(X, y, target="y"),
+        "names a column of a file, got target='y' with ndarray": lambda: mc.Batches(X, "y"),
+        "two dimensions": lambda: mc.Batches(np.ones(3)),
+        "must come from .* got list": lambda: mc.Batches([[1.0]]),
+        "must have rows, got none": fit(mc.Batches(lambda: iter([]))),
+        "the same 700 rows at every pass, got 0 rows|must have rows, got none": fit(mc.Batches(lambda: once)),
+        "as many targets as rows, got 700 rows and 5": fit(mc.Batches(broken)),
+        "need Nyström centres.* got alpha='loo'": model(alpha="loo"),
+        "need Nyström centres.* got solver='cg'": model(solver="cg"),
+        "need Nyström centres.* got tune='loo'": model(tune="loo"),
+        "need Nyström centres.* got centers='kmeans'": model(centers="kmeans", n_centers=5),
+    }
+
+
+def test_what_is_refused(tmp_path):
+    for words, call in refusals(tmp_path).items():
+        with pytest.raises(mc.InvalidInput, match=words):
+            call()
+    X, y = data()
+    with pytest.raises(mc.InvalidInput, match="Weights of rows in batches must be > 0"):
+        mc.KernelRidge(n_centers=5).fit(mc.Batches(X), y, np.arange(N))
+    gram = mc.gram.streamed.StreamedGram(mc.Linear(), mc.Batches(X), mc.Linear().prepare(X[:5]))
+    np.testing.assert_allclose(gram.diag(), (X**2).sum(axis=1))
+    for entries in (lambda: gram.rows([0]), gram.recomputed, lambda: gram.restrict([0])):
+        with pytest.raises(mc.InvalidInput, match="sums over rows only"):
+            entries()

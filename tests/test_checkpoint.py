@@ -1,0 +1,212 @@
+"""Checkpoints: a fit that was killed at any moment continues, and ends with the same coefficients to the last bit."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.data.points import Points
+from mercer.files import checkpoint
+from mercer.files.checkpoint import CheckpointFile, digest_of
+
+N = 120
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    y = np.sin(X[:, :1] + np.arange(3)) + 0.1 * rng.normal(size=(N, 3)) + 1.0
+    return X, y, rng.uniform(0.5, 2.0, N)
+
+
+def make(path=None, **options):
+    """A model for which the matrix does not fit the budget, whose iterations end in float64 at this tolerance."""
+    settings = {"alpha": [0.02, 0.3, 0.02], "fit_intercept": True, "tol": 1e-8, "budget": 3 * N * N, **options}
+    return mc.KernelRidge(mc.Gaussian(1.5), checkpoint=path, **settings)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A checkpoint after every iteration."""
+    monkeypatch.setattr(CheckpointFile.__init__, "__defaults__", (0.0,))
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_at(count):
+    """A `progress` that ends the fit by an error at the given call."""
+    left = iter(range(count, -1, -1))
+
+    def progress(step):
+        if next(left) == 0:
+            raise Killed
+
+    return progress
+
+
+def test_killed_anywhere_the_answer_is_the_same(often, tmp_path):
+    X, y, w = data()
+    steps = []
+    whole = make(progress=steps.append).fit(X, y, w)
+    assert len(steps) > 15
+    path = tmp_path / "fit.ckpt"
+    for moment in (0, len(steps) // 2, len(steps) - 1):
+        with pytest.raises(Killed):
+            make(path, progress=killed_at(moment)).fit(X, y, w)
+        assert path.exists() == (moment > 0)
+        rest = []
+        again = make(path, progress=rest.append).fit(X, y, w)
+        # Only iterations since the last checkpoint are repeated: the one that was killed, and the last of a sweep.
+        assert len(rest) <= len(steps) - moment + 1
+        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+        np.testing.assert_array_equal(again.intercept_, whole.intercept_)
+        assert again.status_ == whole.status_
+        assert again.residual_ == whole.residual_
+        assert not path.exists()
+
+
+def test_killed_again_and_again(often, tmp_path):
+    X, y, w = data()
+    whole, path, tries = make().fit(X, y, w), tmp_path / "fit.ckpt", 0
+    while True:
+        try:
+            again = make(path, progress=killed_at(2)).fit(X, y, w)
+            break
+        except Killed:
+            tries += 1
+    assert tries > 5
+    np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+
+
+CHILD = """
+import sys, threading
+sys.path.insert(0, sys.argv[2])
+import test_checkpoint as t
+t.CheckpointFile.__init__.__defaults__ = (0.0,)
+X, y, w = t.data()
+t.make(sys.argv[1], progress=lambda step: threading.Event().wait(0.02) or True).fit(X, y, w)
+print("done")
+"""
+
+
+def test_a_process_killed_with_sigkill(tmp_path):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [sys.executable, "-c", CHILD, str(path), os.path.dirname(__file__)]
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) as child:
+        while not path.exists() and child.poll() is None:
+            pass
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        assert child.stdout.read() == b""
+    assert path.exists()
+    steps, rest = [], []
+    whole = make(progress=steps.append).fit(X, y, w)
+    again = make(path, progress=rest.append).fit(X, y, w)
+    assert 0 < len(rest) < len(steps)
+    np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+
+
+def test_a_time_limit_leaves_the_checkpoint(often, tmp_path):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    stop = iter([True, True, True, False])
+    with pytest.warns(UserWarning, match="stopped after 4 iterations"):
+        make(path, alpha=0.02, progress=lambda step: next(stop)).fit(X, y, w)
+    assert path.exists()
+    again = make(path, alpha=0.02).fit(X, y, w)
+    np.testing.assert_array_equal(again.dual_coef_, make(alpha=0.02).fit(X, y, w).dual_coef_)
+
+
+OTHERS = [
+    {"alpha": 0.1},
+    {"tol": 1e-7},
+    {"random_state": 1},
+    {"fit_intercept": False},
+    {"kernel": mc.Gaussian(1.6)},
+    {"budget": 2 * N * N},
+]
+
+
+def test_other_data_and_parameters_are_refused(often, tmp_path):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        make(path, progress=killed_at(3)).fit(X, y, w)
+    before = path.read_bytes()
+    match = r"fit\.ckpt' must belong to the same data and parameters, got that of another fit\. Choose another path"
+    for changed in OTHERS:
+        with pytest.raises(mc.InvalidInput, match=match):
+            make(path).set_params(**changed).fit(X, y, w)
+    shifted = X.copy()
+    shifted[7, 1] += 1e-9
+    for rows in ((shifted, y, w), (X, y + 1e-9, w), (X, y, w * 2), (X[::-1], y, w), (X.astype("f4"), y, w)):
+        with pytest.raises(mc.InvalidInput, match=match):
+            make(path).fit(*rows)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_file_is_refused(often, tmp_path):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        make(path, progress=killed_at(3)).fit(X, y, w)
+    content = path.read_bytes()
+    model = tmp_path / "model.mercer"
+    mc.KernelRidge(mc.Gaussian(1.0)).fit(X, y).save(model)
+    for damaged in (content[:-5], content[:-1] + bytes([content[-1] ^ 1]), b"", b"text", model.read_bytes()):
+        path.write_bytes(damaged)
+        with pytest.raises(mc.InvalidInput, match=r"must be complete and as a fit wrote it.*delete the file"):
+            make(path).fit(X, y, w)
+    path.write_bytes(content)
+    with pytest.raises(mc.InvalidInput, match="another kind of"):
+        mc.load(path)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path):
+    """The system refuses to write more bytes to any file, as a full disk does."""
+    path = tmp_path / "fit.ckpt"
+    file = CheckpointFile(path, "problem", 0.0)
+    file.save({"u": np.arange(10.0)})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(mc.InvalidInput, match=r"folder with free space.*continues at the last checkpoint"):
+            file.save({"u": np.arange(10_000.0)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    np.testing.assert_array_equal(file.load()["u"], np.arange(10.0))
+    assert os.listdir(tmp_path) == ["fit.ckpt"]
+    with pytest.raises(mc.InvalidInput, match="folder with free space"):
+        CheckpointFile(tmp_path / "no" / "fit.ckpt", "problem").save({"u": np.ones(1)})
+
+
+def test_checkpoints_are_written_now_and_then(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: clock[0])
+    file = CheckpointFile(tmp_path / "fit.ckpt", "problem")
+    for moment, kept in ((0.0, 0), (9.0, 0), (11.0, 2), (20.0, 2), (22.0, 4)):
+        clock[0] = moment
+        file.save({"i": np.array([len([t for t in (0.0, 9.0, 11.0, 20.0, 22.0) if t < moment])])})
+        assert file.load()["i"][0] == kept
+
+
+def test_other_solvers_write_none(tmp_path):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    mc.KernelRidge(mc.Gaussian(1.0), checkpoint=path).fit(X, y, w)
+    mc.KernelRidge(mc.Gaussian(1.0), n_centers=20, checkpoint=path).fit(X, y[:, 0])
+    assert not path.exists()
+
+
+def test_objects_without_a_digest_are_refused():
+    with pytest.raises(mc.InvalidInput, match="`checkpoint` needs rows of numbers, texts or categories"):
+        digest_of(Points([mc.Graph([(0, 1)]), mc.Graph([(0, 1), (1, 2)])]))
