@@ -7,7 +7,8 @@ The ladder, as measured on two cores (Gaussian kernel, d = 20):
   iterations; K is recomputed in float64 tile by tile, or stored if the budget allows and that pays (`gram.costs`).
 * alpha large compared with k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner
   of float32 iterations, refined by float64 residuals.
-* not enough memory for a float32 matrix: Nyström, an approximation, and the status says so.
+* not enough memory for a float32 matrix: a grid of frequencies if the kernel is stationary on at most three columns and
+  the grid is affordable, else Nyström; both are approximations, and the status says so.
 
 Every rung falls back to a safer one: pivots to the float32 factor, the float32 factor to the float64 factor.
 """
@@ -27,7 +28,7 @@ from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import within
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, costs, eigen
+from mercer.solvers import cholesky, costs, eigen, fourier
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
@@ -36,7 +37,7 @@ from mercer.solvers.step import Progress
 from mercer.validation import check_choice, generator
 from mercer.words import show_bytes
 
-SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom", "fourier")
 
 # Relative residual of the exact solvers.
 TOL = 1e-10
@@ -52,7 +53,7 @@ class Choice:
 
     Attributes
     ----------
-    solver : "cholesky", "eigen", "cg" or "nystrom".
+    solver : "cholesky", "eigen", "cg", "nystrom" or "fourier".
     why : one sentence.
     preconditioner : for "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
     low_memory : whether "cg" must do without a stored float64 matrix.
@@ -64,8 +65,10 @@ class Choice:
     low_memory: bool = False
 
 
-def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> Choice:
-    """The solver that `solve` uses, and why.
+def choose(
+    problem: LeastSquares, solver: str = "auto", budget: Any = None, tol: float | None = None, *, grids: bool = True
+) -> Choice:
+    """The solver that `solve` uses, and why; `grids` says whether it may be a grid of frequencies.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -94,6 +97,8 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
         return Choice("cholesky", f"n = {n} is small")
     if 4 * n * n > limit:
         figures = f"a float32 matrix of {n} points takes {show_bytes(4 * n * n)}, the budget is {show_bytes(limit)}"
+        if grids and fourier.affordable(problem, tol, limit):
+            return Choice("fourier", f"{figures}: a grid of frequencies within a tolerance")
         return Choice("nystrom", f"{figures}: an approximation")
     return _iterative(problem, limit, f"n = {n}")
 
@@ -134,18 +139,21 @@ def solve(
     n_centers: Any = None,
     centers: Any = "uniform",
     progress: Progress | None = None,
+    grids: bool = True,
 ) -> Solution:
     """The coefficients, by the given solver or the one that suits size, penalty and memory.
 
     Parameters
     ----------
     problem : the Gram matrix, the targets, one alpha each, weights and tail.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom".
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom" or "fourier".
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    tol : relative residual at which iterations stop, by default 1e-10; "nystrom" has its own measure and default.
+    tol : relative residual at which iterations stop, by default 1e-10; "nystrom" and "fourier" have their own
+        measures and defaults.
     random_state : the seed of pivots and centres.
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     progress : called with a `Step` after every iteration of "cg"; False stops it there.
+    grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -154,7 +162,7 @@ def solve(
     >>> s.status, s.residual < 1e-14
     ('exact, by a Cholesky factor (n = 4 is small)', True)
     """
-    choice = choose(problem, solver, budget)
+    choice = choose(problem, solver, budget, tol, grids=grids)
     if choice.solver == "nystrom":
         from mercer.solvers import nystrom
 
@@ -168,6 +176,8 @@ def solve(
             progress=progress,
             **more,
         )
+    elif choice.solver == "fourier":
+        solution = fourier.solve(problem, tol=tol, budget=budget, progress=progress)
     elif choice.solver == "eigen":
         solution = eigen.solve(problem)
         solution.stats["converged"] = solution.residual <= UNSOLVED

@@ -65,6 +65,12 @@ def nbytes(problem: LeastSquares, grid: FourierGrid) -> int:
     return grid.nbytes(columns) + 8 * problem.n * (2 * columns + 2)
 
 
+def affordable(problem: LeastSquares, tol: float | None, limit: int) -> bool:
+    """Whether `solve` applies, fits into this many bytes, and its iterations are fast."""
+    grid = plan(problem, tol) if (problem.alpha > 0).all() else None
+    return grid is not None and grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid) <= limit
+
+
 def solve(
     problem: LeastSquares,
     *,
@@ -271,7 +277,7 @@ class _Preconditioner:
 
     def _low(self, V: Matrix) -> Matrix:
         """The real coefficients of the low frequencies."""
-        pairs = V.reshape(-1, 2, V.shape[1])[self.place]
+        pairs = V.reshape(len(V) // 2, 2, V.shape[1])[self.place]
         cos, sin = self.twice * pairs[:, 0], -self.twice * pairs[:, 1]
         cos[0] /= math.sqrt(2.0)
         return np.concatenate([cos, np.where(self.flipped, -sin, sin)[1:]])
@@ -286,7 +292,7 @@ class _Preconditioner:
         cos, sin = low[: self.count], np.concatenate([np.zeros((1, R.shape[1])), low[self.count :]])
         cos[0] *= math.sqrt(2.0)
         sin = np.where(self.flipped, -sin, sin)
-        pairs = out.reshape(-1, 2, R.shape[1])
+        pairs = out.reshape(len(R) // 2, 2, R.shape[1])
         plane = self.twice[:, 0] > 1.0
         pairs[self.mirror[plane], 0], pairs[self.mirror[plane], 1] = (
             cos[plane] / math.sqrt(2.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
+from mercer.rkhs.trigonometric import FourierFunction
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
 from mercer.solvers.cholesky import CholeskyFactor
@@ -38,6 +39,8 @@ from mercer.validation import check_choice, generator
 
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
+VALUES_SHARE = 1e-4
+"""The error of evaluating a function on frequencies, relative to the sum of its coefficients, as a share of `tol`."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,11 +56,14 @@ class KernelRidge(PenalisedSmoother):
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits into memory;
-        if none fits, or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom" or "fourier". "auto" takes the fastest exact one that fits the
+        memory. If none fits, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
+        spectral density is known) or Nyström centres; if `n_centers` or `centers` is set, Nyström centres. `status_`
+        says which and why.
     tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
+    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström. For "fourier" the
+        relative error of f and of the kernel's values (`solvers.fourier`), by default 1e-4.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : seed of the random choices of solvers.
 
@@ -65,8 +71,8 @@ class KernelRidge(PenalisedSmoother):
     ----------
     kernel_ : the kernel that was used.
     alpha_ : the penalty that was used, a number, or one per target.
-    function_ : the fitted function, an `Expansion`.
-    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
+    function_ : the fitted function, an `Expansion`; a `FourierFunction` if `solver_` is "fourier".
+    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b. A `FourierFunction` has no c.
     solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
     rank_ : the rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
     tuning_ : the record of `tune`.
@@ -79,6 +85,8 @@ class KernelRidge(PenalisedSmoother):
     >>> round(model.loo_score_, 3), round(model.degrees_of_freedom_, 1)
     (1.0, 10.5)
     """
+
+    _grids: ClassVar[bool] = True  # whether solver="auto" may take a grid of frequencies, which has no expansion
 
     kernel: Any = None
     _: KW_ONLY
@@ -98,7 +106,7 @@ class KernelRidge(PenalisedSmoother):
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_"):  # left by an earlier fit
+        for name in ("tuning_", "path_", "_centres", "dual_coef_"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         rows = self._training(X, y, sample_weight)
@@ -129,6 +137,11 @@ class KernelRidge(PenalisedSmoother):
         if solution.tail is not None:
             self.intercept_ = float(solution.tail[0, 0]) if rows.single else solution.tail[0]
             tail = Tail.constant(self.intercept_)
+        if solution.grid is not None:
+            single, accuracy = problem.gram.dtype == np.float32, VALUES_SHARE * solution.stats["tol"]
+            coef = rows.shaped(solution.coef)
+            self.function_: Any = FourierFunction(self.kernel_, solution.grid.frequencies, coef, tail, accuracy, single)
+            return self
         coef = rows.shaped(solution.coef).astype(problem.gram.dtype, copy=False)
         self._centres = solution.points or rows.points
         self.function_ = Expansion(self.kernel_, self._centres, coef, tail)
@@ -177,7 +190,7 @@ class KernelRidge(PenalisedSmoother):
 
     def _training_only(self) -> tuple[str, ...]:
         # Without centres the function holds all rows anyway; with their targets, intervals remain possible.
-        return ("_rows",) if getattr(self, "solver_", None) == "nystrom" else ()
+        return ("_rows",) if getattr(self, "solver_", None) in ("nystrom", "fourier") else ()
 
     def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
         return auto.solve(
@@ -188,6 +201,7 @@ class KernelRidge(PenalisedSmoother):
             n_centers=n_centers,
             centers=centers,
             random_state=self.random_state,
+            grids=self._grids,
         )
 
     def _on_centres(self, problem: LeastSquares) -> bool:
@@ -196,10 +210,12 @@ class KernelRidge(PenalisedSmoother):
         if isinstance(self.alpha, str) and self.tune is None:
             fits = DECOMPOSITION * problem.n**2 <= memory_budget(self.budget)
             return solver == "nystrom" or (solver == "auto" and not fits)
-        return auto.choose(problem, solver, self.budget).solver == "nystrom"
+        return auto.choose(problem, solver, self.budget, self.tol, grids=self._grids).solver == "nystrom"
 
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
+        if self.solver == "fourier":
+            raise _needs_factor("The errors of `alpha='loo'`", "Pass a number for alpha, or use solver='nystrom'.")
         n, limit = problem.n, memory_budget(self.budget)
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
@@ -241,6 +257,9 @@ class KernelRidge(PenalisedSmoother):
         return np.full(len(alpha), self.tuning_.alpha)
 
     def _factorise(self, alpha: float) -> Factor:
+        if self.solver_ == "fourier":
+            advice = "Fit again with solver='nystrom' on fewer rows, or use mc.ConformalRegressor for intervals."
+            raise _needs_factor("Leave-one-out, degrees of freedom and the intervals that follow from them", advice)
         if self.solver_ == "nystrom":
             return self._on_features().at(alpha)
         problem = self._problem(self._penalties)
@@ -288,3 +307,8 @@ class KernelRidge(PenalisedSmoother):
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
         return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]
+
+
+def _needs_factor(what: str, advice: str) -> InvalidInput:
+    """The error for results that a fit on frequencies does not have."""
+    return InvalidInput(f"{what} need a factorised system", got="solver='fourier', which has none", advice=advice)
