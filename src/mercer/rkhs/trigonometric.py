@@ -37,7 +37,7 @@ class FourierFunction:
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]
     >>> f = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, solver="fourier").fit(X, np.sin(X[:, 0])).function_
     >>> f
-    <FourierFunction: 33 frequencies, Gaussian(sigma=1.0)>
+    <FourierFunction: 31 frequencies, Gaussian(sigma=1.0)>
     >>> f([[1.0], [100.0]]).round(3), f.gradient([[1.0]]).round(2)
     (array([0.841, 0.   ]), array([[0.54]]))
     """
