@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from mercer import threads
+from mercer.errors import InvalidInput
 from mercer.validation import check_number
 
 Array = NDArray[Any]
@@ -63,6 +65,15 @@ class Frequencies:
     centre: Float
     spacing: Float
     largest: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        d = len(self.largest)
+        if not 1 <= d <= 3 or not len(self.centre) == len(self.spacing) == d or not (self.spacing > 0).all():
+            raise InvalidInput(
+                "A grid of frequencies needs one to three columns, each with a centre and a spacing > 0",
+                got=f"{d} columns, centre {self.centre}, spacing {self.spacing}",
+                advice="Let `Gram.fourier` choose the grid.",
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,7 +120,8 @@ class Frequencies:
         out = np.empty((V.shape[1], *self.shape), np.complex128)
         for c, grid in enumerate(grids):
             out[c] = fft.rfftn(grid, workers=threads.n_threads())[self.places(plan.sizes)]
-        return out * plan.correction(self)
+        out *= plan.correction(self)
+        return out
 
     def from_grid(self, X: Array, C: Complex, tol: float = 1e-12) -> Float:
         """f(x) for coefficients C of shape (c, *shape) at points X of shape (n, d): shape (n, c).
@@ -186,7 +198,7 @@ class _Plan:
             loops.spread(X, order, first, last, *shared, V, *parts[share])
 
         self._over(X, grid, work)
-        for share in sorted(parts):  # in a fixed order
+        for share in sorted(parts):  # in a fixed order, so that sums do not depend on timing
             low, part = parts.pop(share)
             total[:, low : low + part.shape[1]] += part
         return [self._folded(t.reshape(self.padded)) for t in total]
@@ -213,7 +225,7 @@ class _Plan:
         n = len(X)
         shares = max(1, min(threads.n_threads(), n // 1024))
         ends = np.linspace(0, n, shares + 1).astype(int).tolist()
-        spans = list(enumerate(zip(ends[:-1], ends[1:])))
+        spans = list(enumerate(pairwise(ends)))
         cell, number = np.empty(n, np.int32), [0]
 
         def locate(first: int, last: int) -> None:
@@ -224,12 +236,10 @@ class _Plan:
         threads.run([partial(work, order, *span, share) for share, span in spans])
 
     def _folded(self, A: Float) -> Float:
-        """A padded grid with its margins added to the other side."""
+        """A padded grid with its margins added to the other side, in place."""
+        w, before = self.w, self.w // 2
         for axis, N in enumerate(self.sizes):
-            A = np.moveaxis(A, axis, 0)
-            before = self.w // 2
-            inside = A[before : before + N].copy()
-            inside[N - before :] += A[:before]
-            inside[: self.w - before] += A[before + N :]
-            A = np.moveaxis(inside, 0, axis)
-        return A
+            moved = np.moveaxis(A, axis, 0)
+            moved[N : N + before] += moved[:before]
+            moved[before:w] += moved[before + N :]
+        return A[tuple(slice(before, before + N) for N in self.sizes)]

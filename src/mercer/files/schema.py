@@ -60,6 +60,18 @@ Expansion(n, d, t) call
     coef: real[n] | real[n,t]
     tail: none | Tail(_,t)
     pruning: none | Pruning
+[mercer.features.nonuniform]
+Frequencies(d)
+    centre spacing: finite[d]
+    largest: tuple(int)[d]
+[mercer.rkhs.trigonometric]
+FourierFunction(t)
+    kernel: kernel
+    frequencies: Frequencies(_)
+    coef: real[q] | real[q,t]
+    tail: none | Tail(_,t)
+    tol: real
+    single: flag
 [mercer.data.trees]
 Tree
     labels arities: plain
@@ -481,9 +493,9 @@ KernelRidge < KernelEstimator
     residual_: real
     rank_: none | int
     intercept_: real | real[t]
-    _centres: Points(c,_)
-    function_: Expansion(c,_,t)
-    dual_coef_: real[c] | real[c,t]
+    _centres?: Points(c,_)
+    function_: Expansion(c,_,t) | FourierFunction(t)
+    dual_coef_?: real[c] | real[c,t]
 GaussianProcessRegressor < KernelEstimator
     _rows: Rows(n,_,t)
     _cache: {factor: CholeskyFactor(n)}

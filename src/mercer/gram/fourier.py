@@ -56,7 +56,7 @@ class FourierGrid:
     >>> X = np.linspace(0.0, 5.0, 100)[:, None]
     >>> grid = mc.gram.of(mc.Gaussian(1.0), X).fourier(1e-6)
     >>> grid.frequencies.number, grid.error < 1e-6
-    (29, True)
+    (27, True)
     """
 
     terms: tuple[SpectralTerm, ...]

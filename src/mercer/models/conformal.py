@@ -481,5 +481,5 @@ def _in_one_fit(model: Any) -> bool:
         or any(isinstance(parameters.get(name), str) for name in ("alpha", "n_neighbors"))
         or parameters.get("tune") is not None
         or parameters.get("normalize_y", False)
-        or getattr(model, "solver_", None) == "nystrom"
+        or getattr(model, "solver_", None) in ("nystrom", "fourier")
     )

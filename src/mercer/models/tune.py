@@ -15,6 +15,7 @@ from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, training_points
 from mercer.models.tunable import FoldTunable, RidgeProblem, RidgeTunable, listed, recipes
 from mercer.models.tune_margin import tune_margin
+from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import same_points
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import Fold, make_folds
@@ -146,7 +147,7 @@ def _start(alpha: Any, t: int, tuned: bool) -> float:
 def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
     """The record of the search, with a note if the model's centres are not the points of the search."""
     f = getattr(fitted, "function_", None)
-    if f is None or same_points(f.points, fitted._rows.points):
+    if not isinstance(f, Expansion) or same_points(f.points, fitted._rows.points):
         return tuned
     rows = fitted._rows
     what = {LOO_ERROR: "error", LOG_EVIDENCE: "evidence"}.get(tuned.trials.measure, "R²")

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, eigen
+from mercer.solvers import cholesky, eigen, fourier
 from mercer.solvers.base import UNSOLVED, Solution
 from mercer.solvers.checkpoint import Checkpoint
-from mercer.solvers.choice import SOLVERS, Size, choose
+from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.refinement import Iteration
 from mercer.solvers.step import Progress, until
 
-__all__ = ["SOLVERS", "solve"]
+__all__ = ["SOLVERS", "chosen", "solve"]
+
+
+def chosen(
+    problem: LeastSquares, solver: str = "auto", budget: Any = None, tol: float | None = None, *, grids: bool = True
+) -> Choice:
+    """The solver that `solve` uses, and why; `grids` says whether it may be a grid of frequencies."""
+    grid = partial(fourier.affordable, problem, tol) if grids else None
+    return choose(Size.of(problem), solver, budget, grid)
 
 
 def solve(
@@ -29,22 +38,24 @@ def solve(
     max_time: float | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
+    grids: bool = True,
 ) -> Solution:
     """The coefficients, by the given solver or the one that suits size, penalty and memory.
 
     Parameters
     ----------
     problem : the Gram matrix, the targets, one alpha each, weights and tail.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom".
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom" or "fourier".
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
     tol : relative residual at which iterations stop, by default 1e-10, or 1e-3 if K does not fit into memory; "nystrom"
-        has its own measure and default.
+        and "fourier" have their own measures and defaults.
     random_state : the seed of pivots and centres.
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
-    progress : called with a `Step` after every iteration of "cg" and "nystrom"; False stops it there.
+    progress : called with a `Step` after every iteration of "cg", "nystrom" and "fourier"; False stops it there.
     checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
         continues there, and ends with the same coefficients.
+    grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -53,7 +64,7 @@ def solve(
     >>> s.status, s.residual < 1e-14
     ('exact, by a Cholesky factor (n = 4 is small)', True)
     """
-    choice = choose(Size.of(problem), solver, budget)
+    choice = chosen(problem, solver, budget, tol, grids=grids)
     progress = until(max_time if choice.streamed else None, progress)
     if choice.solver == "nystrom":
         from mercer.solvers import nystrom
@@ -68,6 +79,8 @@ def solve(
             progress=progress,
             **more,
         )
+    elif choice.solver == "fourier":
+        solution = fourier.solve(problem, tol=tol, budget=budget, progress=progress)
     elif choice.solver == "eigen":
         solution = eigen.solve(problem)
         solution.stats["converged"] = solution.residual <= UNSOLVED

@@ -7,7 +7,9 @@ The ladder, as measured on two cores (Gaussian kernel, d = 20):
   iterations; K is recomputed in float64 tile by tile, or stored if the budget allows and that pays (`gram.costs`).
 * alpha large compared with k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner
   of float32 iterations, refined by float64 residuals.
-* not enough memory for a float32 matrix, and up to about 2·10⁵ rows: the whole kernel nevertheless. Every product
+* not enough memory for a float32 matrix, but a stationary kernel on at most three columns: a grid of frequencies, if it
+  is affordable, within a stated tolerance.
+* the same with other kernels, and up to about 2·10⁵ rows: the whole kernel nevertheless. Every product
   computes K anew, in float32; one or two thousand pivoted columns are the preconditioner; a relative residual of 1e-3
   is enough.
 * more rows: Nyström, an approximation, and the status says so.
@@ -19,6 +21,7 @@ All decisions are made by counting, none by a clock: the same problem is solved 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +36,7 @@ from mercer.solvers import costs
 from mercer.validation import check_choice
 from mercer.words import show_bytes
 
-SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom", "fourier")
 
 FLOAT64 = np.dtype(np.float64)
 TOL, TOL_BEYOND_MEMORY = 1e-10, 1e-3
@@ -92,7 +95,7 @@ class Choice:
 
     Attributes
     ----------
-    solver : "cholesky", "eigen", "cg" or "nystrom".
+    solver : "cholesky", "eigen", "cg", "nystrom" or "fourier".
     why : one sentence.
     preconditioner : for "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
     low_memory : whether "cg" must do without a stored float64 matrix.
@@ -113,8 +116,11 @@ class Choice:
         return self.solver == "nystrom" or (self.preconditioner == "pivots" and self.low_memory)
 
 
-def choose(size: Size, solver: str = "auto", budget: Any = None) -> Choice:
+def choose(size: Size, solver: str = "auto", budget: Any = None, grid: Callable[[int], bool] | None = None) -> Choice:
     """The solver that `solve` uses for problems of this size, and why.
+
+    `grid` says whether a grid of frequencies can represent the kernel in a number of bytes; it is asked only if no matrix
+    fits the memory.
 
     >>> choose(Size(4, np.array([0.0]))).why
     'alpha = 0 requires the solution of minimum norm'
@@ -146,6 +152,8 @@ def choose(size: Size, solver: str = "auto", budget: Any = None) -> Choice:
     if 4 * n * n <= limit:
         return _iterative(size, limit, f"n = {n}")
     figures = f"a float32 matrix of {n} points takes {show_bytes(4 * n * n)}, the budget is {show_bytes(limit)}"
+    if grid is not None and grid(limit):
+        return Choice("fourier", f"{figures}: a grid of frequencies within a tolerance")
     if n * n * size.entry > LONGEST_PASS:
         return Choice("nystrom", f"{figures}, and computing it again and again takes too long: an approximation")
     if pivots(size, limit) < math.isqrt(n):

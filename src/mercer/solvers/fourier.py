@@ -52,7 +52,7 @@ def plan(problem: LeastSquares, tol: float | None = None) -> FourierGrid | None:
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]
     >>> plan(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X), np.array([0.1]))).frequencies.number
-    33
+    31
     """
     total = float(problem.n if problem.roots is None else (problem.roots**2).sum())
     tol = TOL if tol is None else tol
@@ -63,6 +63,12 @@ def nbytes(problem: LeastSquares, grid: FourierGrid) -> int:
     """Bytes that a fit takes beside the data."""
     columns = problem.y.shape[1] + (0 if problem.tail is None else problem.tail.shape[1])
     return grid.nbytes(columns) + 8 * problem.n * (2 * columns + 2)
+
+
+def affordable(problem: LeastSquares, tol: float | None, limit: int) -> bool:
+    """Whether `solve` applies, fits into this many bytes, and its iterations are fast."""
+    grid = plan(problem, tol) if (problem.alpha > 0).all() else None
+    return grid is not None and grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid) <= limit
 
 
 def solve(
@@ -89,7 +95,7 @@ def solve(
     >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X), np.array([0.1]))
     >>> solution = solve(problem)
     >>> solution.coef.shape, solution.grid.frequencies.number, solution.stats["iterations"]
-    ((34, 1), 33, 1)
+    ((32, 1), 31, 1)
     """
     tol = check_number(TOL if tol is None else tol, "tol", above=0, below=1, advice=f"Use the default, {TOL:g}.")
     if (problem.alpha == 0).any():
@@ -271,7 +277,7 @@ class _Preconditioner:
 
     def _low(self, V: Matrix) -> Matrix:
         """The real coefficients of the low frequencies."""
-        pairs = V.reshape(-1, 2, V.shape[1])[self.place]
+        pairs = V.reshape(len(V) // 2, 2, V.shape[1])[self.place]
         cos, sin = self.twice * pairs[:, 0], -self.twice * pairs[:, 1]
         cos[0] /= math.sqrt(2.0)
         return np.concatenate([cos, np.where(self.flipped, -sin, sin)[1:]])
@@ -286,7 +292,7 @@ class _Preconditioner:
         cos, sin = low[: self.count], np.concatenate([np.zeros((1, R.shape[1])), low[self.count :]])
         cos[0] *= math.sqrt(2.0)
         sin = np.where(self.flipped, -sin, sin)
-        pairs = out.reshape(-1, 2, R.shape[1])
+        pairs = out.reshape(len(R) // 2, 2, R.shape[1])
         plane = self.twice[:, 0] > 1.0
         pairs[self.mirror[plane], 0], pairs[self.mirror[plane], 1] = (
             cos[plane] / math.sqrt(2.0),

@@ -17,13 +17,21 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.solver_parameters import check_solver_parameters
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
-from mercer.solvers.auto import SOLVERS
+from mercer.solvers import auto
 from mercer.solvers.discriminant_axes import Axes, by_scores, covariance_within_classes, principal
 
 # Smaller relative differences of the classes are rounding, by the bytes of a value; Nyström's iterations stop earlier.
 RESOLUTION, RESOLUTION_NYSTROM = {4: 1e-6, 8: 1e-12}, 1e-8
+SOLVERS = tuple(name for name in auto.SOLVERS if name != "fourier")
+"""Solvers whose function is an expansion, of which the axes are combinations."""
 # Added to the variances on the axes, in units of the regularised one, in case a fit leaves no spread within classes.
 LEAST_VARIANCE = 1e-10
+
+
+class Expanded(KernelRidge):
+    """Kernel ridge regression whose function is an expansion, whatever the number of points."""
+
+    _grids: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +102,11 @@ class _HilbertDiscriminant(GaussianDiscriminant):
         points = training_points(X)
         data = Labelled.of(points, y, sample_weight, class_weight, model=type(self).__name__, regressor="KernelRidge")
         Y, w = one_hot(data, points.n)
-        ridge = kernel_ridge(self, self.alpha, fit_intercept=True).fit(X, Y, w)
+        ridge = kernel_ridge(self, self.alpha, fit_intercept=True, kind=Expanded).fit(X, Y, w)
         if isinstance(self.alpha, str) and self.tune is None:  # one alpha for all classes
             path = ridge.path_
             alpha = float(path.alphas[path.errors.sum(axis=1).argmin()])
-            ridge = kernel_ridge(self, alpha, fit_intercept=True).fit(X, Y, w)
+            ridge = kernel_ridge(self, alpha, fit_intercept=True, kind=Expanded).fit(X, Y, w)
         self.classes_, self.kernel_ = data.classes, ridge.kernel_
         self.alpha_ = float(np.ravel(ridge.alpha_)[0])
         self.solver_, self.status_ = ridge.solver_, ridge.status_

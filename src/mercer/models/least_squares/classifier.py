@@ -31,10 +31,10 @@ def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
     return Y, w
 
 
-def kernel_ridge(model: Any, alpha: Any, *, fit_intercept: bool) -> KernelRidge:
+def kernel_ridge(model: Any, alpha: Any, *, fit_intercept: bool, kind: type[KernelRidge] = KernelRidge) -> KernelRidge:
     """Kernel ridge regression with the parameters that a classifier shares with it, not fitted."""
     shared = ("kernel", "solver", "tune", "n_centers", "centers", "tol", "budget", "random_state")
-    return KernelRidge(alpha=alpha, fit_intercept=fit_intercept, **{name: getattr(model, name) for name in shared})
+    return kind(alpha=alpha, fit_intercept=fit_intercept, **{name: getattr(model, name) for name in shared})
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +139,8 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     def function_(self) -> Expansion:
         """The k functions as one `Expansion`."""
         check_is_fitted(self)
-        return self.regression_.function_
+        f: Expansion = self.regression_.function_
+        return f
 
     @property
     def coef_(self) -> Matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,9 @@ from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
+from mercer.rkhs.trigonometric import FourierFunction
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
-from mercer.solvers.choice import Size, choose
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureSpectrum
@@ -46,6 +46,8 @@ SAMPLE = 3000
 """Rows of a source in batches from which a kernel rule makes the kernel."""
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
+VALUES_SHARE = 1e-4
+"""The error of evaluating a function on frequencies, relative to the sum of its coefficients, as a share of `tol`."""
 
 
 @dataclass(eq=False, repr=False)
@@ -61,13 +63,16 @@ class KernelRidge(PenalisedSmoother):
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one. If no matrix fits into
-        memory, that is "cg", which then computes the kernel anew in every iteration. If that takes too long (from about
-        200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom" or "fourier". "auto" takes the fastest exact one. If no matrix
+        fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose spectral
+        density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too long
+        (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says
+        which and why.
     tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
     tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström and for a matrix
-        that does not fit into memory.
+        that does not fit into memory. For "fourier" the relative error of f and of the kernel's values
+        (`solvers.fourier`), by default 1e-4.
     max_time : seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far
         are kept, with a warning.
     progress : called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
@@ -83,10 +88,10 @@ class KernelRidge(PenalisedSmoother):
         The kernel that was used.
     alpha_ : float or array
         The penalty that was used, a number, or one per target.
-    function_ : Expansion
-        The fitted function, an `Expansion`.
+    function_ : Expansion or FourierFunction
+        The fitted function, an `Expansion`; a `FourierFunction` if `solver_` is "fourier".
     dual_coef_, intercept_ : array, float or array
-        c, shape (n,) or (n, t), and b.
+        c, shape (n,) or (n, t), and b. A `FourierFunction` has no c.
     solver_, status_, residual_ : str, float
         How it was solved, in words, and the relative residual of the linear system.
     rank_ : int
@@ -104,6 +109,8 @@ class KernelRidge(PenalisedSmoother):
     >>> round(model.loo_score_, 3), round(model.degrees_of_freedom_, 1)
     (1.0, 10.5)
     """
+
+    _grids: ClassVar[bool] = True  # whether solver="auto" may take a grid of frequencies, which has no expansion
 
     kernel: Any = None
     _: KW_ONLY
@@ -129,7 +136,7 @@ class KernelRidge(PenalisedSmoother):
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_", "_not_in_file"):  # left by an earlier fit
+        for name in ("tuning_", "path_", "_not_in_file", "_centres", "dual_coef_"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
@@ -171,6 +178,11 @@ class KernelRidge(PenalisedSmoother):
         if solution.tail is not None:
             self.intercept_ = float(solution.tail[0, 0]) if rows.single else solution.tail[0]
             tail = Tail.constant(self.intercept_)
+        if solution.grid is not None:
+            single, accuracy = problem.gram.dtype == np.float32, VALUES_SHARE * solution.stats["tol"]
+            coef = rows.shaped(solution.coef)
+            self.function_: Any = FourierFunction(self.kernel_, solution.grid.frequencies, coef, tail, accuracy, single)
+            return self
         coef = rows.shaped(solution.coef).astype(problem.gram.dtype, copy=False)
         self._centres = solution.points or rows.points
         self.function_ = Expansion(self.kernel_, self._centres, coef, tail)
@@ -261,7 +273,7 @@ class KernelRidge(PenalisedSmoother):
 
     def _training_only(self) -> tuple[str, ...]:
         # Without centres the function holds all rows anyway; with their targets, intervals remain possible.
-        return ("_rows",) if getattr(self, "solver_", None) == "nystrom" else ()
+        return ("_rows",) if getattr(self, "solver_", None) in ("nystrom", "fourier") else ()
 
     def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
         return auto.solve(
@@ -275,13 +287,14 @@ class KernelRidge(PenalisedSmoother):
             max_time=self.max_time,
             progress=self.progress,
             checkpoint=self._checkpoint(problem, solver),
+            grids=self._grids,
         )
 
     def _checkpoint(self, problem: LeastSquares, solver: str) -> CheckpointFile | None:
         """The checkpoint of this problem, if one is requested and the solver will write it."""
         if self.checkpoint is None:
             return None
-        choice = choose(Size.of(problem), solver, self.budget)
+        choice = auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids)
         if choice.solver != "cg" or not choice.streamed:
             return None
         others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
@@ -294,10 +307,12 @@ class KernelRidge(PenalisedSmoother):
         if isinstance(self.alpha, str) and self.tune is None:
             fits = DECOMPOSITION * problem.n**2 <= memory_budget(self.budget)
             return solver == "nystrom" or (solver == "auto" and not fits)
-        return choose(Size.of(problem), solver, self.budget).solver == "nystrom"
+        return auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids).solver == "nystrom"
 
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
+        if self.solver == "fourier":
+            raise _needs_factor("The errors of `alpha='loo'`", "Pass a number for alpha, or use solver='nystrom'.")
         n, limit = problem.n, memory_budget(self.budget)
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
@@ -339,6 +354,9 @@ class KernelRidge(PenalisedSmoother):
         return np.full(len(alpha), self.tuning_.alpha)
 
     def _factorise(self, alpha: float) -> Factor:
+        if self.solver_ == "fourier":
+            advice = "Fit again with solver='nystrom' on fewer rows, or use mc.ConformalRegressor for intervals."
+            raise _needs_factor("Leave-one-out, degrees of freedom and the intervals that follow from them", advice)
         if self.solver_ == "nystrom":
             return self._on_features().at(alpha)
         problem = self._problem(self._penalties)
@@ -386,3 +404,8 @@ class KernelRidge(PenalisedSmoother):
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
         return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]
+
+
+def _needs_factor(what: str, advice: str) -> InvalidInput:
+    """The error for results that a fit on frequencies does not have."""
+    return InvalidInput(f"{what} need a factorised system", got="solver='fourier', which has none", advice=advice)
