@@ -2,8 +2,8 @@
 
 Pages stay readable in the repository: their links lead to other files there. On the site, a link to a page leads to its
 place, a link to an example to the gallery, and a link to a source file becomes plain text. An index page is an ordinary
-list of links; the table of contents of its section follows this list. A link to an example that is a paragraph of its own
-becomes the picture of the example.
+list of links; the table of contents of its section follows this list. A link to an example that is a paragraph of its
+own becomes the picture of the example.
 """
 
 import os
