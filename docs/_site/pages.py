@@ -120,7 +120,8 @@ def staged(path: str) -> str:
     text = FIGURE.sub(figure, (TOP / path).read_text(encoding="utf-8"))
     outside = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)  # links in code are not links
     text = "".join(
-        piece if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece)) for number, piece in enumerate(outside)
+        piece.replace("\n\n```", "\n```") if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece))
+        for number, piece in enumerate(outside)
     )
     return text + contents(path, text) if PurePosixPath(place).name == "index.md" else text
 
