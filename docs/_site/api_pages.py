@@ -4,10 +4,14 @@ The group of a name is that of the module that it lives in, so that a new name n
 docstring, the methods that Mercer defines, for a kernel its drawing, and the other names of its group.
 """
 
+import functools
 import inspect
+import re
 from types import ModuleType
 
 import kernel_pages
+from pages import TOP
+from pages import examples as pages_of_examples
 
 import mercer as mc
 from mercer.kernels.base import Similarity
@@ -126,6 +130,29 @@ def documented(path: str, value: object) -> str:
     return text
 
 
+@functools.cache
+def uses() -> dict[str, list[tuple[str, str]]]:
+    """The title and the place of the examples that use a public name, by the name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place in pages_of_examples().values():
+        text = (TOP / "examples" / f"{place}.py").read_text(encoding="utf-8")
+        for name in sorted(set(re.findall(r"\bmc\.(\w+)", text)) & set(mc.__all__)):
+            found.setdefault(name, []).append((text.splitlines()[1], place))
+    return found
+
+
+@functools.cache
+def advice() -> dict[str, list[tuple[str, str]]]:
+    """What a model is for and when not to use it, by its name, from the tables of the page "Which model?"."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in (TOP / "docs/start/which-model.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and len(cells) == 3:
+            for name in re.findall(r"`(\w+)", cells[1]):
+                found.setdefault(name, []).append((cells[0], cells[2]))
+    return found
+
+
 def page(name: str, others: list[str]) -> str:
     value = getattr(mc, name)
     text = title(name)
@@ -138,6 +165,11 @@ def page(name: str, others: list[str]) -> str:
         text += kernel_pages.figure(name, "../../")
     if inspect.isclass(value) and issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
         text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
+    for purpose, limit in advice().get(name, []):
+        text += f"**Use it for**: {purpose}. **Not if** {limit}.\n\n".replace("`", "``")
+    if name in uses():
+        lines = "\n".join(f"* :doc:`{words} </gallery/{place}>`" for words, place in uses()[name][:12])
+        text += f".. rubric:: In the gallery\n\n{lines}\n\n"
     if others:
         links = " · ".join(f":doc:`{other} <{slug(other)}>`" for other in others)
         text += f".. rubric:: See also\n\n{links}\n"
