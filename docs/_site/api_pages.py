@@ -4,10 +4,14 @@ The group of a name is that of the module that it lives in, so that a new name n
 docstring, the methods that Mercer defines, for a kernel its drawing, and the other names of its group.
 """
 
+import functools
 import inspect
+import re
 from types import ModuleType
 
 import kernel_pages
+from pages import TOP
+from pages import examples as pages_of_examples
 
 import mercer as mc
 from mercer.kernels.base import Similarity
@@ -103,30 +107,69 @@ def methods(cls: type) -> list[str]:
     return list(found)
 
 
+def signature(function: object) -> str:
+    """The signature without types, which the sections of the docstring name."""
+    try:
+        found = inspect.signature(function)
+    except ValueError:  # a class that derives from a built-in type
+        return ""
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+def documented(path: str, value: object) -> str:
+    """The directives of a class with its methods, of a function, or of a value."""
+    if not inspect.isclass(value):
+        return (
+            f".. autofunction:: {path}\n\n" if inspect.isroutine(value) else f".. autodata:: {path}\n   :no-value:\n\n"
+        )
+    text = f".. autoclass:: {path}{signature(value)}\n\n"
+    for name in methods(value):
+        kind = "autoproperty" if hasattr(inspect.getattr_static(value, name), "fget") else "automethod"
+        text += f"   .. {kind}:: {path}.{name}\n\n"
+    return text
+
+
+@functools.cache
+def uses() -> dict[str, list[tuple[str, str]]]:
+    """The title and the place of the examples that use a public name, by the name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place in pages_of_examples().values():
+        text = (TOP / "examples" / f"{place}.py").read_text(encoding="utf-8")
+        for name in sorted(set(re.findall(r"\bmc\.(\w+)", text)) & set(mc.__all__)):
+            found.setdefault(name, []).append((text.splitlines()[1], place))
+    return found
+
+
+@functools.cache
+def advice() -> dict[str, list[tuple[str, str]]]:
+    """What a model is for and when not to use it, by its name, from the tables of the page "Which model?"."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in (TOP / "docs/start/which-model.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and len(cells) == 3:
+            for name in re.findall(r"`(\w+)", cells[1]):
+                found.setdefault(name, []).append((cells[0], cells[2]))
+    return found
+
+
 def page(name: str, others: list[str]) -> str:
-    value, path = getattr(mc, name), f"mercer.{name}"
-    text = ":html_theme.sidebar_secondary.remove: false\n\n" + title(f"mercer.{name}")
+    value = getattr(mc, name)
+    text = title(name)
     if isinstance(value, ModuleType):
         text += f".. automodule:: {value.__name__}\n   :no-members:\n\n"
-        for member in members(value):
-            directive = "autoclass" if inspect.isclass(getattr(value, member)) else "autofunction"
-            text += f".. {directive}:: {value.__name__}.{member}\n"
-            if directive == "autoclass":
-                shown = methods(getattr(value, member))
-                text += (
-                    f"   :members: {', '.join(shown)}\n   :inherited-members: str, tuple, ValueError\n" if shown else ""
-                )
-            text += "\n"
-    elif inspect.isclass(value):
-        shown = methods(value)
-        text += f".. autoclass:: {path}\n"
-        text += f"   :members: {', '.join(shown)}\n   :inherited-members: str, tuple, ValueError\n\n" if shown else "\n"
-        if name in kernel_pages.drawn():
-            text += kernel_pages.figure(name, "../../")
-        if issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
-            text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
+        text += "".join(documented(f"{value.__name__}.{one}", getattr(value, one)) for one in members(value))
     else:
-        text += f".. autofunction:: {path}\n\n"
+        text += documented(f"mercer.{name}", value)
+    if name in kernel_pages.drawn():
+        text += kernel_pages.figure(name, "../../")
+    if inspect.isclass(value) and issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
+        text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
+    for purpose, limit in advice().get(name, []):
+        text += f"**Use it for**: {purpose}. **Not if** {limit}.\n\n".replace("`", "``")
+    if name in uses():
+        lines = "\n".join(f"* :doc:`{words} </gallery/{place}>`" for words, place in uses()[name][:12])
+        text += f".. rubric:: In the gallery\n\n{lines}\n\n"
     if others:
         links = " · ".join(f":doc:`{other} <{slug(other)}>`" for other in others)
         text += f".. rubric:: See also\n\n{links}\n"

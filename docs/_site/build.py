@@ -49,6 +49,15 @@ def stage(source: Path) -> None:
         write(path, content)
 
 
+def forget(site: Path, source: Path) -> None:
+    """Remove pages of an earlier build whose source is gone."""
+    for page in site.rglob("*.html"):
+        name = page.relative_to(site).with_suffix("").as_posix()
+        own = name.startswith("_static/") or name in ("genindex", "py-modindex", "search")
+        if not own and not any((source / f"{name}{ending}").exists() for ending in (".md", ".rst")):
+            page.unlink()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, nargs="?", default=TOP / "out", help="folder for the site and its sources")
@@ -67,6 +76,7 @@ def main() -> int:
     code = sphinx(["-b", "html", "-W", "--keep-going", "-q", *settings, str(source), str(site)])
     if code:
         return code
+    forget(site, source)
     from checks import complaints
 
     found = complaints(site)

@@ -17,6 +17,7 @@ LOADS = {
 """Attributes whose address a browser loads by itself."""
 OUTSIDE = re.compile(r"^(https?:)?//", re.IGNORECASE)
 SHEET = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)", re.IGNORECASE)
+CALLED = re.compile(r"(?:fetch|import|importScripts)\(\s*['\"]((?:https?:)?//[^'\"]+)", re.IGNORECASE)
 
 
 class Page(HTMLParser):
@@ -44,7 +45,8 @@ class Page(HTMLParser):
 
 def complaints(site: Path) -> list[str]:
     """One sentence for each broken link, and for each resource from the network."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    html = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]  # templates of the theme
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in html}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site)
@@ -61,4 +63,7 @@ def complaints(site: Path) -> list[str]:
     for path in sorted(site.rglob("*.css")):
         text = path.read_text(encoding="utf-8", errors="replace")
         found += [f"{path.relative_to(site)} loads {a or b} from the network" for a, b in SHEET.findall(text)]
+    for path in sorted(site.rglob("*.js")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [f"{path.relative_to(site)} loads {address} from the network" for address in CALLED.findall(text)]
     return found

@@ -95,7 +95,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "image_scrapers": ("matplotlib",),
     "capture_repr": (),
-    "write_computation_times": True,
+    "write_computation_times": False,  # that page loads scripts from the network; each example shows its own time
     "nested_sections": True,
     "copyfile_regex": r".*\.(csv|json|md)",
     "first_notebook_cell": '# In an environment with Mercer: pip install ".[cli,plot]" in a clone\n%matplotlib inline',

@@ -2,7 +2,8 @@
 
 Pages stay readable in the repository: their links lead to other files there. On the site, a link to a page leads to its
 place, a link to an example to the gallery, and a link to a source file becomes plain text. An index page is an ordinary
-list of links; the table of contents of its section follows this list.
+list of links; the table of contents of its section follows this list. A link to an example that is a paragraph of its
+own becomes the picture of the example.
 """
 
 import os
@@ -48,6 +49,7 @@ GENERATED = {
 """Pages that exist on the site only."""
 
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
+FIGURE = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)\s]*examples/[\w/]*?(?P<name>\w+)\.py\)$", re.MULTILINE)
 EXAMPLE = re.compile(r"(?<!\[)`(?:python )?examples/([\w/]+)\.py(?: [^`]*)?`")
 
 
@@ -109,10 +111,17 @@ def staged(path: str) -> str:
             raise SystemExit(f"{path}: there is no example {match[1]}.py")
         return f"[`examples/{where[name]}.py`]({relative(f'gallery/{where[name]}.rst', place)})"
 
-    text = (TOP / path).read_text(encoding="utf-8")
+    def figure(match: re.Match[str]) -> str:
+        folder, _, name = where[match["name"]].rpartition("/")
+        picture = relative(f"gallery/{folder}/images/sphx_glr_{name}_001.png", place)
+        page = relative(f"gallery/{folder}/{name}.html", place)
+        return f"```{{figure}} {picture}\n:target: {page}\n:alt: {match['text']}\n\n{match['text']}\n```"
+
+    text = FIGURE.sub(figure, (TOP / path).read_text(encoding="utf-8"))
     outside = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)  # links in code are not links
     text = "".join(
-        piece if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece)) for number, piece in enumerate(outside)
+        piece.replace("\n\n```", "\n```") if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece))
+        for number, piece in enumerate(outside)
     )
     return text + contents(path, text) if PurePosixPath(place).name == "index.md" else text
 

@@ -1,0 +1,161 @@
+"""The site: links, generated pages and the checks of what was built, without building it; and the examples."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import mercer as mc
+
+TOP = Path(__file__).resolve().parent.parent
+SITE = TOP / "docs" / "_site"
+EXAMPLES = sorted((TOP / "examples").rglob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def site_on_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+
+
+def test_every_link_of_every_page_leads_somewhere():
+    import pages
+
+    for path in pages.places():
+        assert pages.staged(path)  # a link that leads nowhere ends the program
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path, monkeypatch):
+    import pages
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "lost.md").write_text("[away](nowhere.md)")
+    monkeypatch.setattr(pages, "TOP", tmp_path)
+    monkeypatch.setattr(pages, "PLACES", {})
+    with pytest.raises(SystemExit, match=r"lost\.md: the link to nowhere\.md leads nowhere"):
+        pages.staged("docs/lost.md")
+
+
+def test_links_follow_pages_to_their_places_and_examples_become_pictures():
+    import pages
+
+    assert "](../howto/tables.md)" in pages.staged("docs/first-table.md")
+    assert "```{figure} ../gallery/kernels/images/sphx_glr_rings_001.png" in pages.staged("docs/learn/lecture-000.md")
+    assert "[`examples/kernels/conics.py`](../gallery/kernels/conics.rst)" in pages.staged("docs/theory.md")
+    assert re.search(r"toctree.*\ninstall\nten-lines\nfirst-table\n", pages.staged("docs/start/index.md"), re.DOTALL)
+
+
+def test_every_page_is_in_a_table_of_contents():
+    import pages
+
+    known = pages.places()
+    listed = set()
+    for path, place in known.items():
+        if Path(place).name == "index.md":
+            inside = pages.staged(path).rpartition("```{toctree}")[2]
+            listed |= {(Path(place).parent / line).as_posix() for line in inside.split() if line[0] not in ":`"}
+    assert {place.removesuffix(".md") for place in known.values()} - listed == {"index"}
+
+
+def test_every_public_name_has_a_page_and_a_group():
+    import api_pages
+
+    groups = api_pages.grouped()
+    assert sorted(name for names in groups.values() for name in names) == sorted(mc.__all__)
+    slugs = [api_pages.slug(name).lower() for name in mc.__all__]
+    assert len(set(slugs)) == len(slugs)  # also where file names ignore case
+    with pytest.raises(SystemExit, match="no group"):
+        api_pages.group_of("mercer.nonsense")
+
+
+def test_internals_of_kernels_are_not_on_their_pages():
+    import api_pages
+
+    assert api_pages.methods(mc.Gaussian)[:2] == ["from_gamma", "from_variance"]
+    assert "tile" not in api_pages.methods(mc.Gaussian)
+    assert {"fit", "predict", "save", "loo_score_"} <= set(api_pages.methods(mc.KernelRidge))
+
+
+def test_the_page_of_commands_names_every_command_and_its_options():
+    import command_pages
+
+    from mercer.cli.app import app
+
+    text = command_pages.pages()["reference/commands.md"]
+    for command in app.registered_commands:
+        assert f"## mercer {command.name or command.callback.__name__}\n" in text
+    assert "| `--target`, `-t` | text | The column to predict" in text
+    assert "Seed of the random numbers. Default: `0`." in text
+
+
+def site(folder: Path, body: str) -> Path:
+    (folder / "index.html").write_text(f"<html><body><h1 id='top'>x</h1>{body}</body></html>")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("<script src='https://cdn.example/x.js'></script>", "from the network"),
+        ("<link rel='stylesheet' href='//cdn.example/x.css'>", "from the network"),
+        ("<a href='gone.html'>x</a>", "leads nowhere"),
+        ("<img src='gone.png'>", "leads nowhere"),
+        ("<a href='#gone'>x</a>", "an anchor that is not there"),
+    ],
+)
+def test_the_checks_of_a_built_site_find(tmp_path, body, words):
+    from checks import complaints
+
+    assert words in " ".join(complaints(site(tmp_path, body)))
+
+
+def test_the_checks_accept_links_that_are_there(tmp_path):
+    from checks import complaints
+
+    assert complaints(site(tmp_path, "<a href='#top'>x</a><a href='https://example.org'>x</a>")) == []
+    (tmp_path / "x.css").write_text("@import 'https://cdn.example/y.css';")
+    (tmp_path / "x.js").write_text("fetch('https://example.org/z')")
+    assert len(complaints(tmp_path)) == 2
+
+
+def test_docstrings_are_checked_for_what_readers_see(tmp_path, monkeypatch):
+    pytest.importorskip("numpydoc")
+    import docstrings
+
+    lines = ["One line.", "", "Parameters", "----------", "y : int", "    A number.", "", ">>> 1", "1"]
+    (tmp_path / "planted.py").write_text(
+        "def f(x):\n    " + "\n    ".join(['"""' + lines[0], *lines[1:], '"""']) + "\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = " ".join(docstrings.complaints("planted.f"))
+    assert "PR02" in words
+    assert docstrings.HEADER in words
+    assert docstrings.complaints("mercer.KernelRidge") == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_a_title_and_the_style_of_the_library(path):
+    text = path.read_text(encoding="utf-8")
+    lines = ast.get_docstring(ast.parse(text)).splitlines()
+    assert lines[1] == "=" * len(lines[0]), "a title with a line below it"
+    assert "rcParams" not in text
+    assert "savefig" not in text
+    assert (path.parent / "GALLERY_HEADER.rst").exists()
+
+
+@pytest.mark.parametrize("name", ["kernels/basis_functions", "objects/promoters"])
+def test_examples_run(name, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: None)
+    monkeypatch.setattr(sys, "argv", [name])
+    try:
+        runpy.run_path(str(TOP / "examples" / f"{name}.py"), run_name="__main__")
+        assert plt.get_fignums()
+    finally:
+        plt.close("all")
