@@ -134,6 +134,16 @@ def test_no_row_is_judged_by_its_own_residual():
     assert crossed_intervals(y[:30], y[:30], 0.9) is None, "too few"
 
 
+def test_a_fit_that_stopped_early_gets_its_intervals_from_held_out_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 1))
+    y = X[:, 0] + rng.standard_t(1, size=120)
+    model = mc.AutoRegressor(loss="robust", time=0.5).fit(X[:60], y[:60])
+    assert with_intervals(model, X[60:], y[60:]) is model
+    model.model_.end_ = "time"
+    assert isinstance(with_intervals(model, X[60:], y[60:]), mc.ConformalRegressor)
+
+
 def test_intervals_of_new_groups_come_from_whole_groups():
     """Rows of one group share an offset: leaving out single rows promises far too much."""
     rng = np.random.default_rng(0)

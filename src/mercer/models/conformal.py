@@ -25,7 +25,7 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved
 from mercer.kernels.base import Kernel, Similarity
 from mercer.memory import budget, within
-from mercer.models.base import Matrix, all_or_nothing, shortened, targets, training_points
+from mercer.models.base import Matrix, all_or_nothing, innermost, shortened, targets, training_points
 from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.least_squares.ridge import Ridge
@@ -441,7 +441,10 @@ def keeps_its_own(model: Any) -> bool:
     assumed = isinstance(model, GeneralisedLinearModel)
     quick = not getattr(getattr(model, "response_", None), "needs_rows", True)  # calibrated already, for any row count
     small = quick or (fitted_rows(model) or 0) <= SMALL
-    return not assumed and small and hasattr(model, "has_intervals") and bool(model.has_intervals(in_file=True))
+    # A fit that stopped early predicts otherwise than the models whose left-out residuals it knows.
+    complete = getattr(innermost(model), "end_", "converged") == "converged"
+    own = hasattr(model, "has_intervals") and bool(model.has_intervals(in_file=True))
+    return own and small and complete and not assumed
 
 
 def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:
