@@ -97,7 +97,7 @@ def _importance(voice: Voice, model: Any, origin: Provenance, given: Given | Non
         with voice.progress("feature importance"), warnings_as_notes(voice):
             importance, rows = measured_importance(model, given.X, given.y), f"rows of {given.name}"
     if importance is None:
-        if origin.columns:
+        if len(origin.columns) > 1:
             voice.note("the model file has no feature importance: pass a file with the target as --data to measure it")
         return None
     voice.say()

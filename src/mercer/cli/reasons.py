@@ -52,7 +52,7 @@ def explain_row(
         X, truth, where = take(background, [at]), known[at] if known else None, origin.data
     chosen = None if label is None else _label(model, label)
     with voice.progress("contributions"), warnings_as_notes(voice):
-        parts = mc.contributions(model, X, background, label=chosen) if _is_table(X) else None
+        parts = mc.contributions(model, X, background, label=chosen) if _has_columns(X) else None
         similar = _similar(model, X, top)
         interval = _interval(model, X)
         prediction = np.asarray(model.predict(X)).tolist()[0]
@@ -74,8 +74,9 @@ def explain_row(
     voice.document(content)
 
 
-def _is_table(X: Any) -> bool:
-    return not isinstance(X, list) and not hasattr(X, "tocsr")
+def _has_columns(X: Any) -> bool:
+    """Whether there are several columns whose contributions can be compared."""
+    return not isinstance(X, list) and not hasattr(X, "tocsr") and X.shape[1] > 1
 
 
 def _shown(value: Any) -> str:
