@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -33,9 +32,7 @@ def test_a_command_that_does_not_end_by_itself_is_ended(wrote, said):
         [sys.executable, "-c", STUBBORN.format(wrote=wrote)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"ready\n"
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert said in errors
-    assert time.monotonic() - began < 10.0  # on a machine that is as busy as can be

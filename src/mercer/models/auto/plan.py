@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 # Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
-CALL, PAIR, PARAMETER, CUBE = 4e-3, 3e-8, 4e-9, 7e-11
+CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 4e-9, 7e-11
 # Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
 MACHINE_VALUE = 1e-8
 # Seconds per pair of rows of a machine whose classes overlap, or whose targets are numbers.
@@ -49,7 +49,7 @@ LOSS_ROWS, MOST_LOSS_ROWS = 500, 2000
 # Shares of the seconds for the first race, for widths per column, for the second race, for each loss, for the estimate
 # of the optimism of tuning, and for the last fit. The rest is for costs that are not counted.
 RACE_SHARE, WIDTHS_SHARE, SECOND_SHARE, LOSS_SHARE, JUDGE_SHARE, FIT_SHARE = 0.1, 0.05, 0.15, 0.05, 0.1, 0.4
-RELEVANCE_SHARE = 0.1
+RELEVANCE_SHARE = 0.15
 # A fit of many rows is done in stages, each of which costs this many times the one before; the clock is read between.
 STAGE_FACTOR = 8.0
 # Seconds that every fit has, however short the time is: one that does not converge is of no use.
@@ -220,7 +220,7 @@ class Plan:
         """The race of the given number of kernels with up to p parameters each; `enough` is that of `Problem`.
 
         >>> Plan(60.0, 5000).race(7, 10, 1000)
-        Race(rows=884, tied=8, free=8, half=728, more=2227, whole=True)
+        Race(rows=891, tied=8, free=8, half=874, more=2228, whole=True)
         >>> Plan(0.1, 5000).race(7, 10, 1000)
         Race(rows=200, tied=1, free=0, half=0, more=0, whole=False)
         """
@@ -246,7 +246,7 @@ class Plan:
         """The number of rows on which losses are compared.
 
         >>> Plan(60.0, 100_000).loss_rows(0), Plan(1.0, 100_000).loss_rows(0), Plan(60.0, 600).loss_rows(0)
-        (1611, 500, 600)
+        (1614, 500, 600)
         """
         rows = largest(lambda r: FREE_STEPS * evaluation(r), LOSS_SHARE * self.seconds, LOSS_ROWS, MOST_LOSS_ROWS)
         rows = max(self.in_memory(rows, LOSS_ROWS), fewest)
@@ -277,7 +277,7 @@ class Plan:
         """Numbers of rows of support vector machines, each larger than the one before; the last one is kept.
 
         >>> Plan(20.0, 100_000).machines(500)
-        (3155, 8942)
+        (3159, 8943)
         """
         limit, few = FIT_SHARE * self.seconds, min(fewest, self.n)
         last = largest(machine_of_rows, limit, few, self.n)
@@ -288,7 +288,7 @@ class Plan:
         """Rows and centres of the fits of many rows, each larger than the one before; the last fit is kept.
 
         >>> Plan(60.0, 100_000).stages(1.0)
-        ((1000, 250), (31222, 250), (100000, 473), (100000, 1649))
+        ((1000, 250), (31388, 250), (100000, 474), (100000, 1649))
         """
         first = min(self.n, max(PILOT_ROWS, fewest)), PILOT_CENTRES
         stages = [self._within(FIT_SHARE * self.seconds, steps, first)]
