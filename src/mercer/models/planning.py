@@ -31,7 +31,7 @@ class Plan:
     Attributes
     ----------
     n : the number of rows.
-    solver : "cholesky", "eigen", "cg" or "nystrom".
+    solver : "cholesky", "eigen", "cg", "nystrom" or "blocks".
     why : why this one.
     seconds : the predicted time of `fit`, without the compilation of a first call.
     nbytes : the predicted memory, beside the data.
@@ -102,11 +102,12 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
         why = "the leave-one-out errors of every alpha follow from one decomposition"
         choice = Choice("eigen" if DECOMPOSITION * total**2 <= limit else "nystrom", why)
     centers = 0
-    if choice.solver == "nystrom":
+    if choice.solver in ("nystrom", "blocks"):
         given = not isinstance(model.centers, str)
         wanted = nystrom.default_centers(total, limit) if model.n_centers is None else model.n_centers
         centers = len(model.centers) if given else min(total, wanted)
-    tol = model.tol if model.tol is not None else 1e-3 if choice.solver == "nystrom" else choice.tol
+    beyond = choice.solver in ("nystrom", "blocks")
+    tol = model.tol if model.tol is not None else 1e-3 if beyond else choice.tol
     spectrum = Spectrum.of(few.restrict(slice(0, SPECTRUM)))
     speed = measure(few, targets)
     predicted = predict(size, choice, speed, spectrum, tol=tol, centers=centers)

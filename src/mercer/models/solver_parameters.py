@@ -33,7 +33,7 @@ def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
 
 
 def check_limits(model: Any) -> None:
-    """Check `max_time` and `progress` of a model.
+    """Check `max_time`, `max_passes` and `progress` of a model.
 
     >>> import mercer as mc
     >>> check_limits(mc.KernelRidge(max_time=0))
@@ -42,6 +42,8 @@ def check_limits(model: Any) -> None:
     """
     if model.max_time is not None:
         check_number(model.max_time, "max_time", above=0, alternative="None for no limit", such_as=60)
+    if model.max_passes is not None:
+        check_whole_number(model.max_passes, "max_passes", alternative="None for the default", such_as=20)
     kind = "a function of a Step that returns whether to go on"
     check_function(model.progress, "progress", kind=kind, advice="Leave it out to have no reports.")
 

@@ -6,10 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from mercer.errors import InvalidInput
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, eigen, fourier
-from mercer.solvers.base import UNSOLVED, Solution
+from mercer.solvers import blocks, cholesky, eigen, fourier
+from mercer.solvers.base import UNSOLVED, Matrix, Solution
 from mercer.solvers.checkpoint import Checkpoint
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.refinement import Iteration
@@ -36,6 +39,7 @@ def solve(
     n_centers: Any = None,
     centers: Any = "uniform",
     max_time: float | None = None,
+    max_passes: int | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     grids: bool = True,
@@ -45,14 +49,15 @@ def solve(
     Parameters
     ----------
     problem : the Gram matrix, the targets, one alpha each, weights and tail.
-    solver : "auto", "cholesky", "eigen", "cg", "nystrom" or "fourier".
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
     tol : relative residual at which iterations stop, by default 1e-10, or 1e-3 if K does not fit into memory; "nystrom"
         and "fourier" have their own measures and defaults.
     random_state : the seed of pivots and centres.
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
-    progress : called with a `Step` after every iteration of "cg", "nystrom" and "fourier"; False stops it there.
+    max_passes : products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
+    progress : called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it there.
     checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
         continues there, and ends with the same coefficients.
     grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.
@@ -66,19 +71,33 @@ def solve(
     """
     choice = chosen(problem, solver, budget, tol, grids=grids)
     progress = until(max_time if choice.streamed else None, progress)
-    if choice.solver == "nystrom":
+    if choice.solver in ("nystrom", "blocks"):
         from mercer.solvers import nystrom
 
-        more: dict[str, Any] = {} if tol is None else {"tol": tol}
+        refine = choice.solver == "blocks"
+        more: dict[str, Any] = {} if tol is None or refine else {"tol": tol}
         solution = nystrom.solve(
             problem,
             n_centers=n_centers,
             centers=centers,
             random_state=random_state,
             budget=budget,
-            progress=progress,
+            progress=None if refine else progress,
             **more,
         )
+        if refine:
+            how = solution.status
+            limit = blocks.PASSES if max_passes is None else max_passes
+            solution = blocks.solve(
+                problem,
+                _on_all_points(problem, solution),
+                solution.tail,
+                tol=choice.tol if tol is None else tol,
+                passes=limit,
+                random_state=random_state,
+                progress=progress,
+            )
+            solution = replace(solution, status=f"{solution.status}, after {how}")
     elif choice.solver == "fourier":
         solution = fourier.solve(problem, tol=tol, budget=budget, progress=progress)
     elif choice.solver == "eigen":
@@ -88,5 +107,24 @@ def solve(
         solution = cholesky.solve(problem)
     else:
         tol = choice.tol if tol is None else tol
-        solution = Iteration(problem, choice, _budget(budget), tol, random_state, progress, checkpoint).solve()
+        solution = Iteration(
+            problem, choice, _budget(budget), tol, random_state, progress, checkpoint, max_passes
+        ).solve()
     return replace(solution, status=f"{solution.status} ({choice.why})")
+
+
+def _on_all_points(problem: LeastSquares, solution: Solution) -> Matrix:
+    """The coefficients of centres that are points of the problem as coefficients of all points, zero elsewhere."""
+    x, points = problem.gram.x, solution.points
+    coef = np.zeros((problem.n, solution.coef.shape[1]))
+    if points is None or points is x:
+        return solution.coef
+    if points.index is None:
+        raise InvalidInput(
+            "`solver='blocks'` starts from centres that are rows",
+            got="other centres",
+            advice="Use centers='uniform' or 'pivoted'.",
+        )
+    at = points.index if x.index is None else np.searchsorted(x.index, points.index)
+    coef[at] = solution.coef
+    return coef

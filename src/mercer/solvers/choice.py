@@ -12,7 +12,8 @@ The ladder, as measured on two cores (Gaussian kernel, d = 20):
 * the same with other kernels, and up to about 2·10⁵ rows: the whole kernel nevertheless. Every product
   computes K anew, in float32; one or two thousand pivoted columns are the preconditioner; a relative residual of 1e-3
   is enough.
-* more rows: Nyström, an approximation, and the status says so.
+* more rows: Nyström, an approximation, and the status says so. On request, blocks of coordinates of the whole kernel
+  start from there.
 
 Every rung falls back to a safer one: pivots to the float32 factor, the float32 factor to the float64 factor.
 All decisions are made by counting, none by a clock: the same problem is solved in the same way every time.
@@ -36,7 +37,7 @@ from mercer.solvers import costs
 from mercer.validation import check_choice
 from mercer.words import show_bytes
 
-SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom", "fourier")
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom", "blocks", "fourier")
 
 FLOAT64 = np.dtype(np.float64)
 TOL, TOL_BEYOND_MEMORY = 1e-10, 1e-3
@@ -95,7 +96,7 @@ class Choice:
 
     Attributes
     ----------
-    solver : "cholesky", "eigen", "cg", "nystrom" or "fourier".
+    solver : "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
     why : one sentence.
     preconditioner : for "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
     low_memory : whether "cg" must do without a stored float64 matrix.
@@ -113,7 +114,7 @@ class Choice:
     @property
     def streamed(self) -> bool:
         """Whether every iteration computes the matrix anew, so that a time limit has a meaning."""
-        return self.solver == "nystrom" or (self.preconditioner == "pivots" and self.low_memory)
+        return self.solver in ("nystrom", "blocks") or (self.preconditioner == "pivots" and self.low_memory)
 
 
 def choose(size: Size, solver: str = "auto", budget: Any = None, grid: Callable[[int], bool] | None = None) -> Choice:
@@ -132,12 +133,13 @@ def choose(size: Size, solver: str = "auto", budget: Any = None, grid: Callable[
     """
     check_choice(solver, "solver", SOLVERS, advice="Use 'auto' if in doubt.")
     n, limit = size.n, _budget(budget)
+    if solver in ("cg", "blocks") and (size.alpha == 0).any():
+        advice = "Use `solver='eigen'` for the minimum norm."
+        raise InvalidInput(f"`alpha` must be > 0 for `solver='{solver}'`", got="0", advice=advice)
     if solver == "cg":
-        if (size.alpha == 0).any():
-            raise InvalidInput(
-                "`alpha` must be > 0 for `solver='cg'`", got="0", advice="Use `solver='eigen'` for the minimum norm."
-            )
         return _iterative(size, limit, "as requested")
+    if solver == "blocks":
+        return Choice("blocks", "as requested", tol=TOL_BEYOND_MEMORY)
     if solver != "auto":
         return Choice(solver, "as requested")
     if (size.alpha == 0).any():
@@ -155,7 +157,8 @@ def choose(size: Size, solver: str = "auto", budget: Any = None, grid: Callable[
     if grid is not None and grid(limit):
         return Choice("fourier", f"{figures}: a grid of frequencies within a tolerance")
     if n * n * size.entry > LONGEST_PASS:
-        return Choice("nystrom", f"{figures}, and computing it again and again takes too long: an approximation")
+        slow = "and computing it again and again takes too long"
+        return Choice("nystrom", f"{figures}, {slow}: an approximation, which solver='blocks' refines")
     if pivots(size, limit) < math.isqrt(n):
         return Choice("nystrom", f"{figures}, too little for a preconditioner: an approximation")
     return _iterative(size, limit, figures)

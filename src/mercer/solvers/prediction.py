@@ -22,7 +22,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.gram import Gram
-from mercer.solvers import costs
+from mercer.solvers import blocks, costs
 from mercer.solvers.choice import Choice, Size
 from mercer.solvers.nystrom import sample_size
 from mercer.solvers.refinement import PASSES
@@ -31,6 +31,8 @@ SAMPLE, SQUARE = 3000, 1000
 """Points of the sample whose products are measured, and rows of the matrices by which arithmetic is measured."""
 FACTOR_STEPS = 5
 """Iterations with a float32 factor as the preconditioner, typically."""
+BLOCK_WORK = 1.3
+"""The work of a pass by blocks, with the approximation and the step of every block, in units of its rows of K."""
 RESIDUAL_SHARE = 2.0
 """The largest eigenvalue that k randomly pivoted columns leave, in units of the largest that the best k would leave."""
 
@@ -155,6 +157,10 @@ def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol
         return Prediction(square * speed.fill[8] + n**3 * speed.eigen, 24 * n * n + stored, 0)
     if choice.solver == "nystrom":
         return _nystrom(size, speed, tol, centers)
+    if choice.solver == "blocks":
+        first, passes = _nystrom(size, speed, tol, centers), blocks.PASSES
+        seconds = first.seconds + BLOCK_WORK * passes * square * speed.product[size.rounded.itemsize] * 2
+        return Prediction(seconds, first.nbytes + 8 * n * t * 8, passes)
     if choice.preconditioner == "factor":
         keep = not choice.low_memory and n <= costs.STORED_ROWS and size.dtype == np.float64
         one = (square * speed.fetch * t) if keep else square * speed.product[8]

@@ -112,7 +112,9 @@ class Iteration:
         seed: int,
         progress: Progress | None,
         checkpoint: Checkpoint | None = None,
+        max_passes: int | None = None,
     ) -> None:
+        self.max_passes = PASSES if max_passes is None else max_passes
         self.checkpoint = checkpoint if choice.streamed else None
         self.kept: Arrays = {}
         self.problem, self.choice, self.limit, self.seed, self.progress = problem, choice, limit, seed, progress
@@ -230,7 +232,7 @@ class Iteration:
         inner = self.shifted(lambda V: fast.multiply(V).astype(V.dtype, copy=False), alpha)
         how = beyond(self.F.shape[1])
         precise, M = fast.gram.dtype == np.float64, LowRank(self.F, alpha)
-        return self.refine(alpha, columns, multiply, inner, M, PASSES, how, precise=precise, last=True)
+        return self.refine(alpha, columns, multiply, inner, M, self.max_passes, how, precise=precise, last=True)
 
     def by_factor(self, alpha: float, columns: NDArray[np.int64], *, last: bool) -> Outcome | None:
         """The float32 factor as the preconditioner; None if it does not exist, unless this is the last rung."""

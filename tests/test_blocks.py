@@ -1,0 +1,118 @@
+"""Blocks of coordinates of the whole kernel, started from centres."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import mercer as mc
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import auto, blocks
+
+N = 300
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Blocks of 100 coordinates, approximated with rank 30."""
+    monkeypatch.setattr(blocks, "LEAST", 100)
+    monkeypatch.setattr(blocks, "RANK", 30)
+
+
+def data(dtype="float64"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)).astype(dtype)
+    Y = np.sin(2 * X[:, :1].astype(float) + np.arange(2)) + 0.1 * rng.normal(size=(N, 2)) + 1.0
+    return X, Y, rng.uniform(0.5, 2.0, N)
+
+
+def exact(problem, tail=None):
+    """The residual of the definition, relative to the targets, of a function's coefficients."""
+    s = np.ones(N) if problem.roots is None else problem.roots
+    K = s[:, None] * problem.gram.kernel(problem.gram.x, dtype=np.float64) * s
+    Y = problem.weighted_targets - (0.0 if tail is None else problem.weighted_tail @ tail)
+    solutions = [np.linalg.solve(K + a * np.eye(N), Y[:, j]) for j, a in enumerate(problem.alpha)]
+    return s[:, None] * np.stack(solutions, axis=1)
+
+
+@pytest.mark.parametrize(("dtype", "weighted"), [("float64", True), ("float32", False)])
+def test_the_whole_kernel_is_solved(small, dtype, weighted):
+    X, Y, w = data(dtype)
+    roots = np.sqrt(w) if weighted else None
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X, budget="10 kB"), Y, np.array([0.5, 2.0]), roots)
+    solution = auto.solve(problem, "blocks", n_centers=40, tol=1e-3, max_passes=60)
+    assert solution.stats["converged"], solution.status
+    assert solution.solver == "blocks"
+    s = np.ones((N, 1)) if roots is None else roots[:, None]
+    K = s * problem.gram.kernel(X, dtype=np.float64) @ (s * (solution.coef / s - exact(problem) / s))
+    assert (np.linalg.norm(K, axis=0) < 3e-3 * np.linalg.norm(s * Y, axis=0)).all()
+    first, again = (auto.solve(problem, "blocks", n_centers=40, max_passes=1) for _ in range(2))
+    np.testing.assert_array_equal(again.coef, first.coef)
+    assert "least squares on 40 uniform centres" in solution.status
+
+
+def test_the_tail_of_the_centres_is_kept(small):
+    X, Y, _ = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y, np.array([0.5, 0.5]), None, np.ones((N, 1)))
+    first = auto.solve(problem, "nystrom", n_centers=40)
+    solution = auto.solve(problem, "blocks", n_centers=40, tol=1e-3, max_passes=60)
+    np.testing.assert_array_equal(solution.tail, first.tail)
+    expected = exact(problem, solution.tail)
+    assert np.abs(solution.coef - expected).max() < 2e-2 * np.abs(expected).max()
+
+
+def test_it_starts_from_the_centres_and_lowers_the_residual(small):
+    X, Y, _ = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(0.7), X), Y, np.array([0.3, 0.3]))
+    centres = auto.solve(problem, "nystrom", n_centers=60)
+    start = auto._on_all_points(problem, centres)
+    assert np.count_nonzero(start[:, 0]) == 60
+    whole = exact(problem)
+    K = problem.gram.dense()
+    error = lambda coef: np.linalg.norm(K @ (coef - whole))  # noqa: E731
+    limits = (2, 15)
+    errors = [error(auto.solve(problem, "blocks", n_centers=60, max_passes=most, tol=1e-9).coef) for most in limits]
+    assert error(start) > errors[0] > 2 * errors[1]
+    cold = blocks.solve(problem, np.zeros_like(start), None, tol=1e-9, passes=2)
+    # Every step counts its rows of K: n/b steps are one pass.
+    assert cold.stats["iterations"] == 6
+    assert cold.stats["passes"] == 2.0
+
+
+def test_the_estimate_of_the_residual_is_right(small):
+    X, Y, _ = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y[:, :1], np.array([0.5]))
+    solution = auto.solve(problem, "blocks", n_centers=40, tol=1e-9, max_passes=6)
+    R = problem.y - problem.gram.dense() @ solution.coef - 0.5 * solution.coef
+    true = np.linalg.norm(R) / np.linalg.norm(problem.y)
+    assert true / 3 < solution.residual < 10 * true  # it looks back over one pass
+    assert not solution.stats["converged"]
+    assert solution.status.startswith("not converged: 18 blocks of 100 coordinates of the whole kernel (6 passes)")
+
+
+def test_the_estimator(small):
+    X, Y, w = data()
+    steps = []
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.5, solver="blocks", n_centers=40, progress=steps.append, tol=1e-3)
+    model.set_params(max_passes=60).fit(X, Y[:, 0], w)
+    assert model.solver_ == "blocks"
+    assert len(model.function_) == N
+    assert steps[-1].gap <= 1e-3
+    plain = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.5).fit(X, Y[:, 0], w)
+    np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=2e-2)
+    assert mc.plan(model, X).solver == "blocks"
+    model.set_params(tol=3e-3)
+    w[::7] = 0.0  # rows that count for nothing are left out, and positions still match
+    left = model.fit(X, Y[:, 0], w)
+    np.testing.assert_allclose(left.predict(X), plain.fit(X, Y[:, 0], w).predict(X), atol=2e-2)
+    with pytest.warns(ConvergenceWarning, match=r"stopped: 1 blocks of 100"):
+        model.set_params(max_time=1e-9, tol=1e-9).fit(X, Y[:, 0])
+
+
+def test_what_is_refused():
+    X, Y, _ = data()
+    with pytest.raises(mc.InvalidInput, match="`alpha` must be > 0 for `solver='blocks'`"):
+        mc.KernelRidge(mc.Gaussian(1.0), alpha=0.0, solver="blocks").fit(X, Y)
+    with pytest.raises(mc.InvalidInput, match="starts from centres that are rows, got other centres"):
+        mc.KernelRidge(mc.Gaussian(1.0), solver="blocks", centers="kmeans", n_centers=20).fit(X, Y)
+    with pytest.raises(mc.InvalidInput, match="`max_passes` must be a whole number"):
+        mc.KernelRidge(max_passes=0).fit(X, Y)
