@@ -11,8 +11,9 @@ transforms of twice the size. The preconditioner is A itself at the low frequenc
 others: k̂ decays, so that what is left is well-conditioned unless alpha is tiny.
 
 `tol` bounds three errors. The kernel is represented within tol·k(x, x), in the box of the data. A frequency is left out
-only if the smoother passes less than the share tol of it, λ/(λ + alpha) with λ = Σw k̂(ξ)/volume, on evenly spread
-points. Conjugate gradients end at the relative error tol of f, in the norm of the objective.
+only if the smoother passes less than the share tol of it, λ/(λ + alpha) with λ = Σw k̂(ξ)/volume, where the volume is
+that which the points fill: this is exact for evenly spread points, and an estimate for others. Conjugate gradients end
+at the relative error tol of f, in the norm of the objective.
 
 Coefficients are complex and conjugate symmetric; they are handled as real vectors of the same length, see `Half`.
 """
