@@ -8,10 +8,10 @@
 The tables are in Markdown. Points are uniform in the unit cube, float64; the target is a sum of waves, of which the
 shortest has a wavelength of about 0.3, with noise of standard deviation 0.3; alpha = 0.1. Every row is a process of its
 own. The first fit compiles and is not measured; then seconds (of the clock, and of the processor: on a busy machine
-only these can be compared) and the peak of memory beyond the data. "Error" is the root mean square difference to a reference
-on 10 000 points, relative to the standard deviation of the reference, which is the same fit at a hundredth of the
-tolerance or, for Matérn kernels, a tenth; up to 8 000 points it is the exact fit by a Cholesky factor. scikit-learn's
-Nystroem + Ridge has the same kernel, penalty and reference.
+only these can be compared) and the peak of memory beyond the data. "Error" is the root mean square difference to a
+reference on 10 000 points, relative to the standard deviation of the reference. This is the same fit at a hundredth of
+the tolerance or, for Matérn kernels, a tenth; up to 8 000 points it is the exact fit by a Cholesky factor.
+scikit-learn's Nystroem + Ridge has the same kernel, penalty and reference.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,8 @@ def child(order: dict[str, Any]) -> None:
         reference = fitted(kernel, X, y, tol / (100 if "Gauss" in kernel else 10)).predict(Z)
     spread = reference.std()
     error = np.sqrt(((model.predict(Z) - reference) ** 2).mean()) / spread
-    words = model.status_.split()
-    print(seconds, busy, megabytes, predicting, words[3], words[words.index("steps") - 1], error)
+    [steps] = re.findall(r"by ([\d,]+) step", model.status_)
+    print(seconds, busy, megabytes, predicting, model.function_.frequencies.number, steps.replace(",", ""), error)
     if order["peer"]:
         seconds, busy, other = clocked(nystroem, kernel, X, y, order["peer"])
         print(seconds, busy, np.sqrt(((other.predict(Z) - reference) ** 2).mean()) / spread)

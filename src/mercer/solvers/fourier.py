@@ -41,6 +41,7 @@ from mercer.solvers.cg import Measure, conjugate_gradients
 from mercer.solvers.factor import orthonormal
 from mercer.solvers.step import Progress
 from mercer.validation import check_number
+from mercer.words import count
 
 TOL = 1e-4
 MAX_ITER = 1000
@@ -142,7 +143,9 @@ def solve(
         "kernel_error": grid.error,
     }
     way = f"{number} frequencies for {problem.n} points, kernel within {grid.error:.1e} of k(x, x)"
-    status = f"least squares on {way}, by {run.iterations} steps of conjugate gradients, relative error {error:.1e}"
+    status = (
+        f"least squares on {way}, by {count(run.iterations, 'step')} of conjugate gradients, relative error {error:.1e}"
+    )
     if not run.converged:
         why = "stopped" if run.stopped else "not converged"
         status = f"{why} after {run.iterations} iterations above the tolerance {tol:g} (raise it, or alpha): {status}"
