@@ -603,6 +603,30 @@ def penalties(n: int, t: int, **arguments: Any) -> Work:
     return lambda: mc.KernelRidge(mc.Gaussian(1.5), alpha=np.geomspace(0.01, 1.0, t), **arguments).fit(X, Y)
 
 
+@case("_loops.costs.CELL_POINTS", "kernel ridge on frequencies, 300 000 rows, 2 columns")
+def _() -> Work:
+    return on_frequencies(300_000, "Matern(0.3, nu=2.5)", 0.1, 1e-2)
+
+
+@case("solvers.costs.FACTORED_FREQUENCIES", "kernel ridge on 10 000 frequencies, 20 000 rows, 2 columns")
+def _() -> Work:
+    return on_frequencies(20_000, "Gaussian(0.03)", 0.01, 1e-4)
+
+
+@case("solvers.costs.MOST_FREQUENCIES", "kernel ridge beyond memory, 20 000 rows, 2 columns")
+def _() -> Work:
+    return on_frequencies(20_000, "Matern(0.1, nu=1.5)", 1e-4, 1e-2, solver="auto", budget="900 MB")
+
+
+def on_frequencies(n: int, kernel: str, alpha: float, tol: float, solver: str = "fourier", **more: Any) -> Work:
+    import mercer as mc
+
+    X = np.random.default_rng(0).uniform(size=(n, 2))
+    y = wave(4 * X) + 0.3 * normal(n, 1)[:, 0]
+    k = eval(f"mc.{kernel}", {"mc": mc})
+    return lambda: mc.KernelRidge(k, alpha=alpha, tol=tol, solver=solver, **more).fit(X, y)
+
+
 @case("solvers.costs.FEW_COLUMNS", "kernel ridge of 4 targets, 1500 rows")
 def _() -> Work:
     return targets(4)

@@ -98,7 +98,8 @@ class Gram(ABC):
         Parameters
         ----------
         tol : the largest error of an entry, relative to k(x, x).
-        kept : no frequency is left out at which k̂, divided by the volume of the data, exceeds this; 0 is no limit.
+        kept : no frequency is left out at which k̂, divided by the volume that the points fill, exceeds this number;
+            0 is no limit.
         """
         return None
 

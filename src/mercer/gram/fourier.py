@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.data.points import Points
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.nonuniform import Float, Frequencies
 from mercer.kernels.base import Similarity
@@ -35,6 +35,8 @@ from mercer.kernels.vectors.spectra import SpectralTerm
 
 MOST_COLUMNS = 3
 """Columns: the number of frequencies grows with their power."""
+SAMPLE, CELLS, PER_CELL = 100_000, 64, 16
+"""Points that estimate the density, and their cells: at most so many per column, and about so many points in each."""
 SHELLS = 64
 """Shells of images that are added up; those beyond it are 0 for every kernel here."""
 MOST = 2**40
@@ -74,17 +76,15 @@ class FourierGrid:
         if not isinstance(X, np.ndarray) or X.shape[1] > MOST_COLUMNS:
             return None
         terms = kernel.spectral_terms(X.shape[1])
-        return cls._within(terms, X.min(axis=0), X.max(axis=0), tol, kept) if terms else None
-
-    @classmethod
-    def _within(cls, terms: tuple[SpectralTerm, ...], low: Float, high: Float, tol: float, kept: float) -> FourierGrid:
-        low, high = low.astype(np.float64), high.astype(np.float64)
+        if not terms:
+            return None
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         d, length, total = len(low), high - low, sum(term.scale for term in terms)
         reach = np.max([_reach(term, length / term.sigma, 0.5 * tol) * term.sigma for term in terms], axis=0)
         period = length + 2 * reach
         aliased = sum(_images(t, float((reach / t.sigma).min()), float((period / t.sigma).min()), d) for t in terms)
         # Along a column that hardly varies, the data fill at least the width of the narrowest term.
-        volume = float(np.maximum(length, np.min([term.sigma for term in terms], axis=0)).prod())
+        volume = _volume(X, low, np.maximum(length, np.min([term.sigma for term in terms], axis=0)))
 
         def tail(k: int, m: int) -> float:
             return (1 + tol) * sum(term.beyond(k, m / float(period[k])) for term in terms)
@@ -111,6 +111,22 @@ class FourierGrid:
         coefficients = 16 * math.prod(self.frequencies.shape)
         iteration = coefficients * (8 * targets + 3 * 2 ** len(self.reach))
         return max(self.frequencies.doubled().nbytes(1 + targets), iteration)
+
+
+def _volume(X: Array, low: Float, length: Float) -> float:
+    """The volume that the points fill: one over their mean density, as the points themselves see it.
+
+    The share of pairs of points that are in the same cell, divided by the volume of a cell, estimates this density
+    without bias. It is large where points are crowded, even if most of the box is empty.
+    """
+    some = X[:: -(-len(X) // SAMPLE)]
+    n, d = some.shape
+    cells = int(min(CELLS, max(1.0, (n / PER_CELL) ** (1 / d))))
+    places = np.minimum((some - low) / length * cells, cells - 1).astype(np.int64)
+    counts = np.bincount(np.ravel_multi_index(tuple(places.T), (cells,) * d)).astype(np.float64)
+    pairs = float((counts * (counts - 1)).sum())
+    volume = float(length.prod())
+    return min(volume, volume / cells**d * n * (n - 1) / pairs) if pairs else volume
 
 
 def _images(term: SpectralTerm, reach: float, period: float, d: int) -> float:

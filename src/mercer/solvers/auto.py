@@ -57,7 +57,7 @@ def solve(
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
     max_passes : products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
-    progress : called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it there.
+    progress : called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
     checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
         continues there, and ends with the same coefficients.
     grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.

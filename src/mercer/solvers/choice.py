@@ -120,8 +120,8 @@ class Choice:
 def choose(size: Size, solver: str = "auto", budget: Any = None, grid: Callable[[int], bool] | None = None) -> Choice:
     """The solver that `solve` uses for problems of this size, and why.
 
-    `grid` says whether a grid of frequencies can represent the kernel in a number of bytes; it is asked only if no matrix
-    fits the memory.
+    `grid` says whether a grid of frequencies can represent the kernel in a number of bytes; it is asked only if no
+    matrix fits the memory.
 
     >>> choose(Size(4, np.array([0.0]))).why
     'alpha = 0 requires the solution of minimum norm'

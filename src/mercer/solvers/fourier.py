@@ -11,8 +11,9 @@ transforms of twice the size. The preconditioner is A itself at the low frequenc
 others: k̂ decays, so that what is left is well-conditioned unless alpha is tiny.
 
 `tol` bounds three errors. The kernel is represented within tol·k(x, x), in the box of the data. A frequency is left out
-only if the smoother passes less than the share tol of it, λ/(λ + alpha) with λ = Σw k̂(ξ)/volume, on evenly spread
-points. Conjugate gradients end at the relative error tol of f, in the norm of the objective.
+only if the smoother passes less than the share tol of it, λ/(λ + alpha) with λ = Σw k̂(ξ)/volume, where the volume is
+that which the points fill: this is exact for evenly spread points, and an estimate for others. Conjugate gradients end
+at the relative error tol of f, in the norm of the objective.
 
 Coefficients are complex and conjugate symmetric; they are handled as real vectors of the same length, see `Half`.
 """
@@ -40,6 +41,7 @@ from mercer.solvers.cg import Measure, conjugate_gradients
 from mercer.solvers.factor import orthonormal
 from mercer.solvers.step import Progress
 from mercer.validation import check_number
+from mercer.words import count
 
 TOL = 1e-4
 MAX_ITER = 1000
@@ -141,7 +143,9 @@ def solve(
         "kernel_error": grid.error,
     }
     way = f"{number} frequencies for {problem.n} points, kernel within {grid.error:.1e} of k(x, x)"
-    status = f"least squares on {way}, by {run.iterations} steps of conjugate gradients, relative error {error:.1e}"
+    status = (
+        f"least squares on {way}, by {count(run.iterations, 'step')} of conjugate gradients, relative error {error:.1e}"
+    )
     if not run.converged:
         why = "stopped" if run.stopped else "not converged"
         status = f"{why} after {run.iterations} iterations above the tolerance {tol:g} (raise it, or alpha): {status}"

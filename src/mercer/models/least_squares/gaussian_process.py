@@ -123,7 +123,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             size,
             memory_budget(self.budget),
             f"The Cholesky factor of {len(rows)} points",
-            "Raise `budget`, or use KernelRidge(solver='nystrom') for the mean alone.",
+            "Raise `budget`, or use KernelRidge for the mean alone: its solvers 'nystrom' and 'fourier' need less.",
         )
         if self.tune is not None:
             self._tune(self.tune)

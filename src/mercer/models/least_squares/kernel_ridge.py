@@ -63,8 +63,8 @@ class KernelRidge(PenalisedSmoother):
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier". "auto" takes the fastest exact one. If no
-        matrix fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
+    solver : "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier". "auto" takes the fastest exact one. If
+        no matrix fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
         spectral density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too
         long (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_`
         says which and why. "blocks" starts from centres and then refines the coefficients of all points, block by
