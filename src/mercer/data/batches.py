@@ -30,15 +30,20 @@ class Batches:
 
     Parameters
     ----------
-    source : a .parquet, .arrow, .ipc or .feather file, or a folder of files of one of these kinds (read in the order of
+    source : str, Path, array or function
+        A .parquet, .arrow, .ipc or .feather file, or a folder of files of one of these kinds (read in the order of
         their names); a .npy file; an array, for instance memory-mapped; or a function without arguments that returns an
         iterator over batches, pairs (X, y) or X alone, the same ones at every call.
-    target : the name of the target column of a file; the other columns are features.
+    target : str or None
+        The name of the target column of a file; the other columns are features.
 
     Attributes
     ----------
-    names : the names of the columns, or None if the source has none.
+    names : list of str or None
+        The names of the columns, or None if the source has none.
 
+    Examples
+    --------
     >>> X = np.arange(10.0).reshape(5, 2)
     >>> rows = Batches(X)
     >>> rows.n, [X.shape for X, y in rows]

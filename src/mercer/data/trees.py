@@ -33,9 +33,13 @@ class Tree:
 
     Parameters
     ----------
-    labels : the labels of the nodes, children before their parent, the root last.
-    arities : the number of children of each node, in the same order.
+    labels : tuple of Hashable
+        The labels of the nodes, children before their parent, the root last.
+    arities : tuple of int
+        The number of children of each node, in the same order.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> mc.Tree.of("(S (NP dogs) bark)")
     Tree('(S (NP dogs) bark)')

@@ -97,9 +97,11 @@ class Gram(ABC):
 
         Parameters
         ----------
-        tol : the largest error of an entry, relative to k(x, x).
-        kept : no frequency is left out at which k̂, divided by the volume that the points fill, exceeds this number;
-            0 is no limit.
+        tol : float
+            The largest error of an entry, relative to k(x, x).
+        kept : float
+            No frequency is left out at which k̂, divided by the volume that the points fill, exceeds this number; 0 is
+            no limit.
         """
         return None
 

@@ -44,28 +44,42 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 
     Parameters
     ----------
-    model : a classifier, of this library or of scikit-learn; it is cloned.
-    threshold : for two classes, the probability from which `label` is predicted: a number in (0, 1), or "f1" for the
-        one with the largest F1 (the harmonic mean of recall and precision) on left-out rows. None predicts the most
-        probable class.
-    costs : (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and of another that
-        is: sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
-    label : the class that the threshold is for; by default the second of two.
-    class_weight : None, "balanced" or numbers > 0 by label: how much an error counts in each class. The class whose
-        errors would cost most is predicted; probabilities stay those of the data. A model with a `class_weight` of its
-        own can get the same one, so that its fit looks more closely at these classes.
-    cv : the number of folds of models without leave-one-out in closed form.
-    random_state : seed of the folds.
+    model : estimator
+        A classifier, of this library or of scikit-learn; it is cloned.
+    threshold : float, "f1" or None
+        For two classes, the probability from which `label` is predicted: a number in (0, 1), or "f1" for the one with
+        the largest F1 (the harmonic mean of recall and precision) on left-out rows. None predicts the most probable
+        class.
+    costs : pair of floats or None
+        (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and of another that is:
+        sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
+    label
+        The class that the threshold is for; by default the second of two.
+    class_weight : dict, "balanced" or None
+        None, "balanced" or numbers > 0 by label: how much an error counts in each class. The class whose errors would
+        cost most is predicted; probabilities stay those of the data. A model with a `class_weight` of its own can get
+        the same one, so that its fit looks more closely at these classes.
+    cv : int
+        The number of folds of models without leave-one-out in closed form.
+    random_state : int, Generator or None
+        Seed of the folds.
 
     Attributes
     ----------
-    model_ : the model, fitted to all rows.
-    classes_ : the labels, sorted.
-    recalibration_ : from probabilities of `model_` to calibrated ones.
-    threshold_ : the probability from which `label` is predicted; None for the most probable class.
-    loo_proba_, loo_predictions_ : calibrated probabilities and labels of the training rows by models that were fitted
-        without them; only if every row was left out, and not in a loaded model.
+    model_ : estimator
+        The model, fitted to all rows.
+    classes_ : array
+        The labels, sorted.
+    recalibration_ : Recalibration
+        From probabilities of `model_` to calibrated ones.
+    threshold_ : float or None
+        The probability from which `label` is predicted; None for the most probable class.
+    loo_proba_, loo_predictions_ : array
+        Calibrated probabilities and labels of the training rows by models that were fitted without them; only if every
+        row was left out, and not in a loaded model.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1400, 2))

@@ -30,15 +30,25 @@ class Plan:
 
     Attributes
     ----------
-    n : the number of rows.
-    solver : "cholesky", "eigen", "cg", "nystrom" or "blocks".
-    why : why this one.
-    seconds : the predicted time of `fit`, without the compilation of a first call.
-    nbytes : the predicted memory, beside the data.
-    iterations : the predicted number of products with the kernel matrix; 0 for a direct solver.
-    rank : the number of pivoted columns of the preconditioner, if it has any.
-    centers : the number of Nyström centres, or 0.
+    n : int
+        The number of rows.
+    solver : str
+        "cholesky", "eigen", "cg", "nystrom" or "blocks".
+    why : str
+        Why this one.
+    seconds : float
+        The predicted time of `fit`, without the compilation of a first call.
+    nbytes : int
+        The predicted memory, beside the data.
+    iterations : int
+        The predicted number of products with the kernel matrix; 0 for a direct solver.
+    rank : int
+        The number of pivoted columns of the preconditioner, if it has any.
+    centers : int
+        The number of Nyström centres, or 0.
 
+    Examples
+    --------
     >>> print(Plan(1000, "cholesky", "n = 1000 is small", 0.1, 8_000_000, 0, 0, 0))
     1,000 rows: cholesky (n = 1000 is small); about 100 ms and 8 MB beside the data
     """
@@ -72,12 +82,18 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
 
     Parameters
     ----------
-    model : a `KernelRidge`.
-    X : the data, or a sample of them if `n` is given. Without X the sample has `d` independent standardised columns,
+    model : KernelRidge
+        A `KernelRidge`.
+    X : array, frame, list of objects or None
+        The data, or a sample of them if `n` is given. Without X the sample has `d` independent standardised columns,
         which is the hardest case for approximations of low rank.
-    n : the number of rows, by default that of X.
-    d : the number of columns, without X.
+    n : int or None
+        The number of rows, by default that of X.
+    d : int or None
+        The number of columns, without X.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> planned = mc.plan(mc.KernelRidge(mc.Gaussian(3.0), budget="2 GB"), n=1_000_000, d=5)
     >>> planned.solver, planned.centers, 0 < planned.seconds < 3600

@@ -84,7 +84,7 @@ class Reliability(Display):
         bins : int or None
             The number of bins, with equally many rows each; by default ten, and fewer for less than 200 rows.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

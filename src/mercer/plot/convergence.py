@@ -83,7 +83,7 @@ class Convergence(Display):
         minimum : float or None
             The minimum of the objective, if a better one is known than that of the best of these models.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

@@ -27,11 +27,17 @@ class Rootogram(Display):
 
     Attributes
     ----------
-    fit : the counts beside their predicted means.
-    kind : "poisson", or "negative binomial" for the distribution with the observed dispersion.
-    name : the name of the target.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    fit : CountFit
+        The counts beside their predicted means.
+    kind : str
+        "poisson", or "negative binomial" for the distribution with the observed dispersion.
+    name : str
+        The name of the target.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

@@ -102,7 +102,7 @@ class LearningCurve(Display):
         random_state : int or None
             Seed of the samples.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """
@@ -237,7 +237,7 @@ class ValidationCurve(Display):
         scoring
             The score of folds, as in scikit-learn.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

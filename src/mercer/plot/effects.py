@@ -38,10 +38,15 @@ class PartialDependence(Display):
 
     Attributes
     ----------
-    effect : the values: `columns`, `grids`, `values` and the curves of `rows`.
-    points : the data in these columns, shape (n, 2); None for one column, or categories.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    effect : Effect
+        The values: `columns`, `grids`, `values` and the curves of `rows`.
+    points : array or None
+        The data in these columns, shape (n, 2); None for one column, or categories.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -63,13 +68,20 @@ class PartialDependence(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor or classifier.
-        X : the data, a matrix or a frame, shape (n, d).
-        columns : one column by name or position, or two of them.
-        label : for a classifier, the class whose probability is drawn; by default the second of two.
-        grid : the largest number of values along a column.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        estimator : estimator
+            A fitted regressor or classifier.
+        X : array or frame
+            The data, a matrix or a frame, shape (n, d).
+        columns : str, int or pair of them
+            One column by name or position, or two of them.
+        label
+            For a classifier, the class whose probability is drawn; by default the second of two.
+        grid : int
+            The largest number of values along a column.
+        ax : Axes or None
+            Axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         effect = partial_dependence(estimator, X, columns, label=label, grid=grid)
@@ -143,11 +155,17 @@ class ContributionBars(Display):
 
     Attributes
     ----------
-    names : the columns, with the values of the row if they are known.
-    values, errors : the contributions and their standard errors, shape (k,).
-    mean, prediction : the mean of the background and the prediction of the row.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    names : list of str
+        The columns, with the values of the row if they are known.
+    values, errors : array
+        The contributions and their standard errors, shape (k,).
+    mean, prediction : float
+        The mean of the background and the prediction of the row.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

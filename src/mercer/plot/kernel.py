@@ -104,7 +104,7 @@ class KernelShape(Display):
         random_state : int or None
             Seed of the functions.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

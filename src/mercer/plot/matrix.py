@@ -95,7 +95,7 @@ class GramHeatMap(Display):
         most : int
             The largest number of points; of more points, this many are shown, at even steps.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """
@@ -225,7 +225,7 @@ class EigenvalueSpectrum(Display):
         most : int
             more points than this are refused, since the cost of eigenvalues grows with the cube.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

@@ -26,12 +26,19 @@ class PredictedActual(Display):
 
     Attributes
     ----------
-    predicted, actual : the predictions and the targets, shape (n,).
-    lower, upper : the ends of the intervals, shape (n,); or None.
-    coverage : the coverage of the intervals, or None.
-    name : the name of the target, or "".
-    ax_, figure_ : the axes and the figure of the last drawing.
+    predicted, actual : array
+        The predictions and the targets, shape (n,).
+    lower, upper : array or None
+        The ends of the intervals, shape (n,); or None.
+    coverage : float or None
+        The coverage of the intervals, or None.
+    name : str
+        The name of the target, or "".
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -59,11 +66,16 @@ class PredictedActual(Display):
 
         Parameters
         ----------
-        estimator : a fitted regressor; intervals need `predict_interval`.
-        X, y : held-out rows and their targets, shape (n,).
-        coverage : the coverage of intervals to draw; None draws none.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        estimator : estimator
+            A fitted regressor; intervals need `predict_interval`.
+        X, y : array or frame, array
+            Held-out rows and their targets, shape (n,).
+        coverage : float or None
+            The coverage of intervals to draw; None draws none.
+        ax : Axes or None
+            Axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         if is_classifier(estimator):

@@ -76,7 +76,7 @@ class Ranking(Display):
         by : str or None
             The measure to show; by default the one that ranks.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

@@ -44,16 +44,26 @@ class RegressionBands(Display):
 
     Attributes
     ----------
-    x : the grid along the column, shape (r,).
-    mean : the prediction there, shape (r,).
-    coverages : coverages of the intervals, ascending, shape (c,).
-    lower, upper : ends of the intervals, shape (c, r).
-    points, targets : the data in that column and its targets, shape (n,); or None.
-    names : the names of the column and the target.
-    moved : whether there are other columns, which are fixed along the curve.
-    levels : the values of a column of categories, at x = 0, 1, …; else empty.
-    whole : whether the column holds few whole numbers, which are drawn as single points.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    x : array
+        The grid along the column, shape (r,).
+    mean : array
+        The prediction there, shape (r,).
+    coverages : array
+        Coverages of the intervals, ascending, shape (c,).
+    lower, upper : array
+        Ends of the intervals, shape (c, r).
+    points, targets : array or None
+        The data in that column and its targets, shape (n,); or None.
+    names : tuple of str
+        The names of the column and the target.
+    moved : bool
+        Whether there are other columns, which are fixed along the curve.
+    levels : tuple of str
+        The values of a column of categories, at x = 0, 1, …; else empty.
+    whole : bool
+        Whether the column holds few whole numbers, which are drawn as single points.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
     Examples
     --------
@@ -113,12 +123,18 @@ class RegressionBands(Display):
         at
             Values of the other columns, a dictionary by name or position, or one value per column. By default the
             median, or the most frequent value of a column that is not numeric.
-        coverage : the coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
-        target : which of several targets.
-        label : for a classifier with `predict_proba`, the class whose probability is drawn.
-        resolution : the number of grid points.
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        coverage : float, sequence of float or None
+            The coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
+        target : int or None
+            Which of several targets.
+        label
+            For a classifier with `predict_proba`, the class whose probability is drawn.
+        resolution : int
+            The number of grid points.
+        ax : Axes or None
+            Axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         check_is_fitted(estimator)
         of_class = is_classifier(estimator) and label is not None and hasattr(estimator, "predict_proba")
@@ -195,17 +211,25 @@ class Residuals(Display):
 
     Attributes
     ----------
-    fitted, residuals : f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
-    kind : "fitted", "qq" or "histogram".
-    grid, trend : a local regression of the residuals on the predictions, shape (r,); empty if n < 10.
-    spread : half of the width, at the grid, of a band around the trend that contains 90 % of the residuals: their local
+    fitted, residuals : array
+        f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
+    kind : str
+        "fitted", "qq" or "histogram".
+    grid, trend : array
+        A local regression of the residuals on the predictions, shape (r,); empty if n < 10.
+    spread : array
+        Half of the width, at the grid, of a band around the trend that contains 90 % of the residuals: their local
         size, if it depends on the prediction by more than chance explains; shape (r,).
-    quantiles, ordered : quantiles of the normal distribution, and the sorted residuals divided by their standard
-        deviation, shape (n,).
-    lower, upper : the band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
-    left_out : whether the predictions are leave-one-out predictions.
-    name : the name of the target, or "".
-    ax_, figure_ : the axes and the figure of the last drawing.
+    quantiles, ordered : array
+        Quantiles of the normal distribution, and the sorted residuals divided by their standard deviation, shape (n,).
+    lower, upper : array
+        The band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
+    left_out : bool
+        Whether the predictions are leave-one-out predictions.
+    name : str
+        The name of the target, or "".
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
     Examples
     --------
@@ -263,7 +287,7 @@ class Residuals(Display):
         target : int or None
             Which of several targets.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

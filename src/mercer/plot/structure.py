@@ -34,13 +34,21 @@ class Structure(Display):
 
     Attributes
     ----------
-    kind : "molecule", "graph" or "tree".
-    labels : the label of every node; empty where nothing is written, as for carbon atoms.
-    places : their places in the plane, shape (n, 2).
-    edges : pairs of nodes, shape (m, 2).
-    lines : the number of lines of every edge: 2 for a double bond, shape (m,).
-    ax_, figure_ : the axes and the figure of the last drawing.
+    kind : str
+        "molecule", "graph" or "tree".
+    labels : list of str
+        The label of every node; empty where nothing is written, as for carbon atoms.
+    places : array
+        Their places in the plane, shape (n, 2).
+    edges : array
+        Pairs of nodes, shape (m, 2).
+    lines : array
+        The number of lines of every edge: 2 for a double bond, shape (m,).
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -62,10 +70,13 @@ class Structure(Display):
 
         Parameters
         ----------
-        x : a SMILES text, which RDKit lays out; a graph (`mc.Graph`, networkx, igraph); or a tree (`mc.Tree`, nested
+        x : str, graph or tree
+            A SMILES text, which RDKit lays out; a graph (`mc.Graph`, networkx, igraph); or a tree (`mc.Tree`, nested
             tuples, bracket text, a node of `ast`, an element of `xml.etree`, dicts and lists).
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        ax : Axes or None
+            Axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         found = cls(*_parts(x))
         if len(found.labels) > MOST_NODES:

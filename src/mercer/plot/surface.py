@@ -119,7 +119,7 @@ class DecisionSurface(Display):
         resolution : int
             grid points along each axis.
         ax : Axes or None
-            axes to draw in; by default new ones.
+            Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """

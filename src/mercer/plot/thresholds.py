@@ -39,12 +39,17 @@ class OfThresholds(Display):
 
         Parameters
         ----------
-        estimator : a fitted classifier with `predict_proba`.
-        X, y : held-out rows and their classes.
-        label : the class whose probability is compared with thresholds; by default the second of two classes, and with
-            more classes each of them against the others (at most five, those with most rows).
-        ax : axes to draw in; by default new ones.
-        style : as for `plot`.
+        estimator : estimator
+            A fitted classifier with `predict_proba`.
+        X, y : array or frame, array
+            Held-out rows and their classes.
+        label
+            The class whose probability is compared with thresholds; by default the second of two classes, and with more
+            classes each of them against the others (at most five, those with most rows).
+        ax : Axes or None
+            Axes to draw in; by default new ones.
+        **style
+            As for `plot`.
         """
         classes = np.asarray(getattr(estimator, "classes_", ()))
         if label is None and len(classes) > 2 and hasattr(estimator, "predict_proba"):
@@ -126,10 +131,15 @@ class ROC(OfThresholds):
 
     Attributes
     ----------
-    curves : the curves, one for each class that is compared with the others.
-    threshold : the threshold to mark, or None; for one curve only.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    curves : tuple of ThresholdCurve
+        The curves, one for each class that is compared with the others.
+    threshold : float or None
+        The threshold to mark, or None; for one curve only.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -159,10 +169,15 @@ class PrecisionRecall(OfThresholds):
 
     Attributes
     ----------
-    curves : the curves, one for each class that is compared with the others.
-    threshold : the threshold to mark, or None; for one curve only.
-    ax_, figure_ : the axes and the figure of the last drawing.
+    curves : tuple of ThresholdCurve
+        The curves, one for each class that is compared with the others.
+    threshold : float or None
+        The threshold to mark, or None; for one curve only.
+    ax_, figure_ : Axes, Figure
+        The axes and the figure of the last drawing.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")

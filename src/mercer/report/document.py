@@ -70,20 +70,31 @@ def write(
 
     Parameters
     ----------
-    model : a fitted classifier or regressor.
-    X, y : the rows it was fitted to: an array, a pandas or Polars frame, and the targets.
-    path : the path of the file; its folder must exist.
-    held_out : (Z, z), held-out rows on which the model is scored. Without them it is scored on X and y, and the report
-        says so.
-    judgement : the scores, if they were computed before: by `judge` for `held_out`, or without it by
-        `judge_by_leave_one_out` or `judge_by_folds` for X and y.
-    cautions : reasons for doubt to show above the scores; by default those that `mercer.models.judging.leakage` finds.
-    importance : the feature importance on the scored rows, if it was measured before.
-    rows : the position, from 0, in its table of each row that can be scored: of `held_out`, or of X without it. The
-        report counts from 1. By default the index of a pandas frame, or the position among these rows.
-    target : the name of the target.
-    title : the title of the page.
-    command : the command that wrote the report, shown at its end.
+    model : estimator
+        A fitted classifier or regressor.
+    X, y : array or frame, array
+        The rows it was fitted to: an array, a pandas or Polars frame, and the targets.
+    path : str or Path
+        The path of the file; its folder must exist.
+    held_out : pair of data and targets, or None
+        (Z, z), held-out rows on which the model is scored. Without them it is scored on X and y, and the report says
+        so.
+    judgement : Judgement or None
+        The scores, if they were computed before: by `judge` for `held_out`, or without it by `judge_by_leave_one_out`
+        or `judge_by_folds` for X and y.
+    cautions : sequence of Caution or None
+        Reasons for doubt to show above the scores; by default those that `mercer.models.judging.leakage` finds.
+    importance : Importance or None
+        The feature importance on the scored rows, if it was measured before.
+    rows : array or None
+        The position, from 0, in its table of each row that can be scored: of `held_out`, or of X without it. The report
+        counts from 1. By default the index of a pandas frame, or the position among these rows.
+    target : str
+        The name of the target.
+    title : str or None
+        The title of the page.
+    command : str
+        The command that wrote the report, shown at its end.
 
     Examples
     --------

@@ -40,7 +40,8 @@ class ShortestPath(Counted):
 
     Parameters
     ----------
-    unit : None to count edges, or the unit in which lengths of paths are measured, > 0.
+    unit : float or None
+        None to count edges, or the unit in which lengths of paths are measured, > 0.
 
     References
     ----------

@@ -50,12 +50,16 @@ class TableKernel(Value):
 
     Parameters
     ----------
-    missing : "own": a missing value is like another one of its column, and unlike all present values; "refuse": an
-        error that names the column.
-    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens", "text" or
+    missing : {"own", "refuse"}
+        "own": a missing value is like another one of its column, and unlike all present values; "refuse": an error that
+        names the column.
+    roles : dict
+        {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens", "text" or
         "molecule"; all other roles, such as "drop", leave the column out.
-    target : the name of a column, or several, to leave out.
-    interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
+    target : str or sequence of str
+        The name of a column, or several, to leave out.
+    interaction : float
+        c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
 
     Examples
     --------

@@ -75,12 +75,15 @@ class Typed(Viewed, Kernel):
 
     Parameters
     ----------
-    kernel : the kernel, on columns by name.
-    numbers, dates, codes, categories, tokens, texts, molecules : names of the columns that hold numbers, dates (or
-        ISO 8601 texts), numbers or booleans that stand for categories, categories in words, lists or sets, texts, and
-        SMILES texts, which RDKit reads.
-    ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
-    complete : names of columns in which a missing value is refused.
+    kernel : Kernel
+        The kernel, on columns by name.
+    numbers, dates, codes, categories, tokens, texts, molecules : sequence of str
+        Names of the columns that hold numbers, dates (or ISO 8601 texts), numbers or booleans that stand for
+        categories, categories in words, lists or sets, texts, and SMILES texts, which RDKit reads.
+    ordered : sequence of pairs
+        (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
+    complete : sequence of str
+        Names of columns in which a missing value is refused.
 
     Examples
     --------

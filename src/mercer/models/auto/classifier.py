@@ -42,12 +42,15 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
     Parameters
     ----------
-    kernel : None to choose one for the columns (numbers, or a frame of mixed ones) or objects (texts, molecules, …);
-        or a kernel or a rule X → kernel, whose parameters are tuned.
-    roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
+    kernel : Kernel, rule or None
+        None to choose one for the columns (numbers, or a frame of mixed ones) or objects (texts, molecules, …); or a
+        kernel or a rule X → kernel, whose parameters are tuned.
+    roles : dict or None
+        {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
         "text", "molecule", "ordered" or "tokens" for features; "drop", "weight", "group" or "time" for others. Roles
         travel with the columns, so `cross_val_score` and model files need nothing else.
-    time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
+    time : float
+        Seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
     budget : int, str or None
@@ -58,21 +61,30 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         None, "balanced" or numbers > 0 by label.
     random_state : int
         The seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress
-        called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
+    progress : function or None
+        Called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
         was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
-    model_ : the fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
-    choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
-    columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
-    classes_ : the labels, sorted.
-    kernel_, function_, status_ : those of `model_`.
-    loss_ : the chosen loss.
-    softmax_ : the calibration that turns one value per class into probabilities; None for loss "hinge".
-    stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
-    last_fit_ : the number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    model_ : estimator
+        The fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
+    choices_ : Choices
+        The decisions in their order, with the alternatives that were considered; `print` it.
+    columns_ : Columns
+        The columns of a frame: `roles`, the role of each with the reason, and `left_out`.
+    classes_ : array
+        The labels, sorted.
+    kernel_, function_, status_ : Kernel, Expansion, str
+        Those of `model_`.
+    loss_ : str
+        The chosen loss.
+    softmax_ : Softmax or None
+        The calibration that turns one value per class into probabilities; None for loss "hinge".
+    stopped_by_ : str or None
+        None if the plan was carried out; else "time", "progress" or "interrupt".
+    last_fit_ : LastFit or None
+        The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
 
     Examples
     --------

@@ -37,12 +37,15 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
     Parameters
     ----------
-    kernel : None to choose one for the columns (numbers, or a frame of mixed ones) or objects (texts, molecules, …);
-        or a kernel or a rule X → kernel, whose parameters are tuned.
-    roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
+    kernel : Kernel, rule or None
+        None to choose one for the columns (numbers, or a frame of mixed ones) or objects (texts, molecules, …); or a
+        kernel or a rule X → kernel, whose parameters are tuned.
+    roles : dict or None
+        {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
         "text", "molecule", "ordered" or "tokens" for features; "drop", "exposure", "weight", "group" or "time" for
         others. Roles travel with the columns, so `cross_val_score` and model files need nothing else.
-    time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
+    time : float
+        Seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
     budget : int, str or None
@@ -51,23 +54,32 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         "auto", "squared", "log", "poisson" or "robust"; with an exposure "auto" is "poisson".
     random_state : int
         The seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress
-        called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
+    progress : function or None
+        Called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss that
         was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
-    model_ : the fitted `KernelRidge`, `KernelGLM` or `SVR`.
-    choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
-    columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
-    kernel_, function_, status_ : those of `model_` (on the scale of log y for loss "log").
-    stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
-    last_fit_ : the number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
-    loss_ : the chosen loss.
-    response_ : from values of `model_` to predictions in the units of the target, and their intervals.
-    loo_error_ : the leave-one-out mean squared error on the scale of y (on a sample, if there are many rows), times
+    model_ : estimator
+        The fitted `KernelRidge`, `KernelGLM` or `SVR`.
+    choices_ : Choices
+        The decisions in their order, with the alternatives that were considered; `print` it.
+    columns_ : Columns
+        The columns of a frame: `roles`, the role of each with the reason, and `left_out`.
+    kernel_, function_, status_ : Kernel, Expansion, str
+        Those of `model_` (on the scale of log y for loss "log").
+    stopped_by_ : str or None
+        None if the plan was carried out; else "time", "progress" or "interrupt".
+    last_fit_ : LastFit or None
+        The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    loss_ : str
+        The chosen loss.
+    response_ : Response
+        From values of `model_` to predictions in the units of the target, and their intervals.
+    loo_error_ : float
+        The leave-one-out mean squared error on the scale of y (on a sample, if there are many rows), times
         `loo_optimism_`: an estimate of the error on new rows.
-    loo_optimism_
+    loo_optimism_ : float
         The factor by which tuning on the same rows made that error too small, estimated by tuning on halves of the
         rows; 1 if there are too few rows, or too little time.
 

@@ -83,17 +83,25 @@ def contributions(
 ) -> Contributions:
     """How much each column contributes to the predictions of some rows, compared with background rows.
 
-    Parameters
-    ----------
-    model : a fitted regressor or classifier.
-    rows : m rows to explain: an array, or a pandas or Polars frame.
-    background : the rows to compare with, such as the training rows; of more than 100, so many are drawn at random.
-    label : for a classifier, the class whose probability is explained; by default the class that is predicted.
-    orders : pairs of random orders for each background row, at least 2, where contributions are sampled.
-    random_state : seed of these orders and of the drawn background rows.
-
     The parts are exact if the kernel is a sum of kernels on few columns each, or if there are at most six columns.
 
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor or classifier.
+    rows : array or frame
+        m rows to explain: an array, or a pandas or Polars frame.
+    background : array or frame
+        The rows to compare with, such as the training rows; of more than 100, that many are drawn at random.
+    label
+        For a classifier, the class whose probability is explained; by default the class that is predicted.
+    orders : int
+        Pairs of random orders for each background row, at least 2, where contributions are sampled.
+    random_state : int
+        Seed of these orders and of the drawn background rows.
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
     >>> kernel = mc.Gaussian(1.0).on(0) + mc.Gaussian(1.0).on(1)

@@ -61,13 +61,21 @@ def partial_dependence(
 
     Parameters
     ----------
-    model : a fitted regressor or classifier.
-    X : the data: an array, or a pandas or Polars frame. 50 rows, drawn at random, are the background.
-    columns : one column, by name or position, or two of them.
-    label : for a classifier, the class whose probability is averaged; by default the second of two.
-    grid : the largest number of values of a column of numbers or dates, all of them values of X.
-    random_state : seed of the background rows.
+    model : estimator
+        A fitted regressor or classifier.
+    X : array or frame
+        The data: an array, or a pandas or Polars frame. 50 rows, drawn at random, are the background.
+    columns : str, int or pair of them
+        One column, by name or position, or two of them.
+    label
+        For a classifier, the class whose probability is averaged; by default the second of two.
+    grid : int
+        The largest number of values of a column of numbers or dates, all of them values of X.
+    random_state : int
+        Seed of the background rows.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(size=(200, 2))
     >>> model = mc.Ridge(alpha=1e-9).fit(X, 3 * X[:, 0])
@@ -121,9 +129,13 @@ def interactions(
 
     Parameters
     ----------
-    model, X, label, random_state : as for `partial_dependence`.
-    columns : the columns to compare; by default the six with the strongest effects.
+    model, X, label, random_state
+        As for `partial_dependence`.
+    columns : sequence of columns or None
+        The columns to compare; by default the six with the strongest effects.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> model = mc.KernelRidge(mc.Polynomial(2, c=1.0), alpha=1e-6).fit(X, X[:, 0] * X[:, 1] + 3 * X[:, 2])

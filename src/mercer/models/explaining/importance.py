@@ -112,13 +112,20 @@ def feature_importance(
 
     Parameters
     ----------
-    model : a fitted regressor or classifier.
-    X, y : rows and their targets, best held-out rows: an array, or a pandas or Polars frame. A column that is the
-        exposure of counts is not a feature, and is left out.
-    repeats : how often each column is shuffled.
-    rows : the largest number of rows to use; of more, this many are drawn at random.
-    random_state : seed of the permutations, which are the same for all columns, and of the drawn rows.
+    model : estimator
+        A fitted regressor or classifier.
+    X, y : array or frame, array
+        Rows and their targets, best held-out rows: an array, or a pandas or Polars frame. A column that is the exposure
+        of counts is not a feature, and is left out.
+    repeats : int
+        How often each column is shuffled.
+    rows : int
+        The largest number of rows to use; of more, this many are drawn at random.
+    random_state : int
+        Seed of the permutations, which are the same for all columns, and of the drawn rows.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = 3 * X[:, 0] + X[:, 1]

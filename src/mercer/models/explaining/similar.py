@@ -51,11 +51,17 @@ def similar_rows(model: Any, row: Any, *, among: Any = None, top: int = 5) -> Si
 
     Parameters
     ----------
-    model : a fitted model with a kernel, on any kind of data.
-    row : one row: a table or a list of length 1.
-    among : rows to compare with, such as all training rows; by default those that the model keeps.
-    top : the number of similar rows.
+    model : estimator
+        A fitted model with a kernel, on any kind of data.
+    row : array, frame or list of objects
+        One row: a table or a list of length 1.
+    among : array, frame, list of objects or None
+        Rows to compare with, such as all training rows; by default those that the model keeps.
+    top : int
+        The number of similar rows.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(10.0)[:, None]
     >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, X[:, 0] ** 2)

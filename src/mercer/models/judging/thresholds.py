@@ -29,12 +29,18 @@ class ThresholdCurve:
 
     Attributes
     ----------
-    label : the class.
-    thresholds : decreasing, shape (t,); the first is infinite, so that no row is predicted to be of the class.
-    found, false_alarms : the number of rows of the class, and of other rows, with at least this probability,
-        shape (t,); with weights their sums.
-    positives, negatives : the number of rows of the class, and of others.
+    label
+        The class.
+    thresholds : array
+        Decreasing, shape (t,); the first is infinite, so that no row is predicted to be of the class.
+    found, false_alarms : array
+        The number of rows of the class, and of other rows, with at least this probability, shape (t,); with weights
+        their sums.
+    positives, negatives : float
+        The number of rows of the class, and of others.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> curve = ThresholdCurve.of(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
     >>> curve.recall, curve.precision.round(2)
@@ -156,10 +162,15 @@ def threshold_curve(model: Any, X: Any, y: Any, *, label: Any = None) -> Thresho
 
     Parameters
     ----------
-    model : a fitted classifier with `predict_proba`.
-    X, y : held-out rows and their labels.
-    label : the class whose probability is compared with thresholds; by default the second of two classes.
+    model : estimator
+        A fitted classifier with `predict_proba`.
+    X, y : array or frame, array
+        Held-out rows and their labels.
+    label
+        The class whose probability is compared with thresholds; by default the second of two classes.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.where(X[:, 0] + np.random.default_rng(1).normal(size=300) > 1, "yes", "no")

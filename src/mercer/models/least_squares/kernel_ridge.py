@@ -59,30 +59,43 @@ class KernelRidge(PenalisedSmoother):
 
     Parameters
     ----------
-    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
-        along the whole path.
-    fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier". "auto" takes the fastest exact one. If
-        no matrix fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : float, array or str
+        The penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error along
+        the whole path.
+    fit_intercept : bool
+        Whether a constant b is added, which is not penalised.
+    solver : str
+        "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier". "auto" takes the fastest exact one. If no
+        matrix fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
         spectral density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too
         long (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_`
         says which and why. "blocks" starts from centres and then refines the coefficients of all points, block by
         block, as long as `max_time` and `max_passes` allow: for 200 000 to some million rows.
-    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
-    n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström and for a matrix
-        that does not fit into memory. For "fourier" the relative error of f and of the kernel's values
-        (`solvers.fourier`), by default 1e-4.
-    max_time : seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far
-        are kept, with a warning.
-    max_passes : the largest number of products with a matrix that is not stored, or None for 100, and 10 for "blocks".
-    progress : called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
-    checkpoint : the path of a file in which iterations over a matrix that does not fit into memory keep their state
-        about every ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with
-        the same answer; the file is deleted at the end. Other solvers take less time, and write none.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
-    random_state : seed of the random choices of solvers.
+    tune : str or None
+        None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
+    n_centers, centers : int or None, str or array
+        For Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : float or None
+        Relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström and for a matrix that
+        does not fit into memory. For "fourier" the relative error of f and of the kernel's values (`solvers.fourier`),
+        by default 1e-4.
+    max_time : float or None
+        Seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far are kept,
+        with a warning.
+    max_passes : int or None
+        The largest number of products with a matrix that is not stored, or None for 100, and 10 for "blocks".
+    progress : Progress or None
+        Called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
+    checkpoint : str, Path or None
+        The path of a file in which iterations over a matrix that does not fit into memory keep their state about every
+        ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with the same
+        answer; the file is deleted at the end. Other solvers take less time, and write none.
+    budget : int, str or None
+        Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : int
+        Seed of the random choices of solvers.
 
     Attributes
     ----------

@@ -234,10 +234,12 @@ class NuSVR(SupportVectorRegressor):
 
     Attributes
     ----------
-    epsilon_
-        half the width of the tube, a number, or one per target.
-    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
-        n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ.
+    epsilon_ : float or array
+        Half the width of the tube, a number, or one per target.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_
+        As for `SVR`.
+    gap_, objective_, duality_gap_, n_iter_, status_
+        As for `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
     Examples
     --------
@@ -296,12 +298,13 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     ----------
     quantiles_ : array
         The quantiles, shape (q,).
-    crossing_
+    crossing_ : float
         The share of the fitted rows at which functions of different quantiles are in the wrong order; there `predict`
         puts their values in order, which never increases the sum of their losses.
-    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
-        n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are the fitted ones, not put in
-        order.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_
+        As for `SVR`. The functions are the fitted ones, not put in order.
+    gap_, objective_, duality_gap_, n_iter_, status_
+        As for `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
     Examples
     --------
