@@ -113,7 +113,7 @@ def test_nothing_holds_all_rows(small):
 def test_the_model_is_saved_and_says_what_it_lacks(tmp_path, small):
     X, y = data()
     model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.1, n_centers=30).fit(mc.Batches(X), y)
-    with pytest.raises(mc.InvalidInput, match=r"needs its training rows here.*Fit the model to an array"):
+    with pytest.raises(mc.InvalidInput, match=r"needs its training rows.*Fit the model again, to an array"):
         _ = model.loo_predictions_
     model.save(tmp_path / "m.mercer")
     np.testing.assert_array_equal(mc.load(tmp_path / "m.mercer").predict(X[:5]), model.predict(X[:5]))

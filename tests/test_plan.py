@@ -160,3 +160,17 @@ def test_memory_is_what_the_fit_allocates():
     found = predict(replace(size, n=100_000), beyond, SPEED, FLAT, tol=1e-3, centers=0)
     assert isinstance(found, Prediction)
     assert 0.9e9 < found.nbytes < 1.2e9
+
+
+def test_the_command_line_prints_the_plan_and_saves_nothing(tmp_path, capsys):
+    from mercer.cli import fitting
+    from mercer.cli.speaking import Voice
+
+    X, y = data(60)
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
+    defaults = {"kernel": None, "task": "auto", "out": None, "report": None, "budget": 60.0, "test_size": None}
+    defaults |= {"roles": {}, "drop_missing_target": False, "centers": None, "refit": False, "seed": 0, "force": False}
+    fitting.fit(Voice(color=False), str(path), "y", model="ridge", reading={}, plan=True, **defaults)
+    assert capsys.readouterr().out.startswith("48 rows: eigen (the leave-one-out errors of every alpha")
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.csv"]

@@ -31,7 +31,7 @@ SAMPLE, SQUARE = 3000, 1000
 """Points of the sample whose products are measured, and rows of the matrices by which arithmetic is measured."""
 FACTOR_STEPS = 5
 """Iterations with a float32 factor as the preconditioner, typically."""
-BLOCK_WORK = 1.3
+STEP_OVERHEAD = 1.3
 """The work of a pass by blocks, with the approximation and the step of every block, in units of its rows of K."""
 RESIDUAL_SHARE = 2.0
 """The largest eigenvalue that k randomly pivoted columns leave, in units of the largest that the best k would leave."""
@@ -159,7 +159,7 @@ def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol
         return _nystrom(size, speed, tol, centers)
     if choice.solver == "blocks":
         first, passes = _nystrom(size, speed, tol, centers), blocks.PASSES
-        seconds = first.seconds + BLOCK_WORK * passes * square * speed.product[size.rounded.itemsize] * 2
+        seconds = first.seconds + STEP_OVERHEAD * passes * square * speed.product[size.rounded.itemsize] * 2
         return Prediction(seconds, first.nbytes + 8 * n * t * 8, passes)
     if choice.preconditioner == "factor":
         keep = not choice.low_memory and n <= costs.STORED_ROWS and size.dtype == np.float64

@@ -241,7 +241,7 @@ class KernelRidge(PenalisedSmoother):
         centers = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
         self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
         del self._rows
-        self._not_in_file = ("_rows",)
+        self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
