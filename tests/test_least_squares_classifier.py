@@ -267,12 +267,13 @@ def test_parameters_reach_into_the_kernel():
     assert LeastSquaresClassifier(mc.median_gaussian).fit(X, y).kernel_ == mc.median_gaussian(X)
 
 
-def test_beyond_memory_by_nystrom():
+def test_beyond_memory_by_an_approximation():
     X, y = make_circles(1500, factor=0.5, noise=0.15, random_state=0)
     exact = LeastSquaresClassifier(mc.Gaussian(0.5)).fit(X, y)
-    model = LeastSquaresClassifier(mc.Gaussian(0.5), budget="4 MB").fit(X, y)
-    assert "uniform centres" in model.status_
-    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=0.02)
+    for solver, words in (("auto", "frequencies"), ("nystrom", "uniform centres")):
+        model = LeastSquaresClassifier(mc.Gaussian(0.5), solver=solver, budget="4 MB").fit(X, y)
+        assert words in model.status_
+        np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=0.02)
 
 
 def test_digits():

@@ -324,7 +324,8 @@ def test_progress_is_told_and_can_stop(low):
 
 def test_unknown_solver_lists_those_that_exist():
     with pytest.raises(
-        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', got 'lu'. Use 'auto' if in doubt"
+        InvalidInput,
+        match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', 'fourier', got 'lu'. Use 'auto' if in doubt",
     ):
         auto.solve(make(), "lu")
 
