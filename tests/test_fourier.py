@@ -334,7 +334,7 @@ def test_a_classifier_can_use_it():
 @pytest.mark.parametrize(
     ("kernel", "d", "settings", "words"),
     [
-        (mc.Gaussian(1.0), 2, {"alpha": 0.0}, "`alpha` must be > 0 for `solver='fourier'`"),
+        (mc.Gaussian(1.0), 2, {"alpha": 0.0}, "`alpha` must be ≥ 5.0e-13 for `solver='fourier'`.*got 0"),
         (mc.Gaussian(1.0), 4, {}, "at most three columns"),
         (mc.Polynomial(2), 2, {}, "spectral density is known.*Polynomial"),
         (mc.Gaussian(1e-4), 2, {"budget": "100 MB"}, "frequencies.*must fit the memory budget of 100 MB.*Raise `tol`"),
@@ -347,6 +347,31 @@ def test_what_is_refused(kernel, d, settings, words):
     X, y, _ = data(50, d)
     with pytest.raises(InvalidInput, match=words):
         mc.KernelRidge(kernel, solver="fourier", **settings).fit(X, y[:, 0])
+
+
+def test_auto_does_not_take_it_for_a_penalty_below_rounding():
+    X, y, _ = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(2.0), X), y, np.array([1e-13, 0.1]))
+    assert not fourier.affordable(problem, None, 10**9)
+    assert fourier.affordable(LeastSquares(problem.gram, y, np.array([1e-9, 0.1])), None, 10**9)
+
+
+@pytest.mark.parametrize("alpha", [1e-11, 1e-8])
+def test_a_tiny_penalty_is_solved_or_named(alpha):
+    X, y, _ = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(2.0), X), y, np.full(2, alpha))
+    solution = fourier.solve(problem)
+    assert solution.stats["converged"] == (solution.residual <= 1e-4)
+    assert np.isfinite(solution.coef).all()
+
+
+def test_points_without_extent_have_a_grid():
+    for X in (np.full((1, 2), 3.0), np.full((5, 2), 3.0), np.column_stack([np.arange(5.0), np.zeros(5)])):
+        y = np.arange(float(len(X)))
+        exact, ours = (
+            mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, solver=s).fit(X, y).predict(X) for s in ("cholesky", "fourier")
+        )
+        np.testing.assert_allclose(ours, exact, atol=1e-3)
 
 
 def test_sparse_rows_are_refused():

@@ -267,14 +267,18 @@ def test_parameters_reach_into_the_kernel():
     assert LeastSquaresClassifier(mc.median_gaussian).fit(X, y).kernel_ == mc.median_gaussian(X)
 
 
-BEYOND = [("4 MB", "a matrix that is never stored", 0.02), ("400 kB", "uniform centres", 0.1)]
+BEYOND = [
+    ("auto", "4 MB", "frequencies", 0.02),
+    ("cg", "4 MB", "a matrix that is never stored", 0.02),
+    ("nystrom", "400 kB", "uniform centres", 0.1),
+]
 
 
-@pytest.mark.parametrize(("budget", "words", "close"), BEYOND)
-def test_beyond_memory(budget, words, close):
+@pytest.mark.parametrize(("solver", "budget", "words", "close"), BEYOND)
+def test_beyond_memory(solver, budget, words, close):
     X, y = make_circles(1500, factor=0.5, noise=0.15, random_state=0)
     exact = LeastSquaresClassifier(mc.Gaussian(0.5)).fit(X, y)
-    model = LeastSquaresClassifier(mc.Gaussian(0.5), budget=budget).fit(X, y)
+    model = LeastSquaresClassifier(mc.Gaussian(0.5), solver=solver, budget=budget).fit(X, y)
     assert words in model.status_
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=close)
 

@@ -376,7 +376,8 @@ def test_progress_is_told_and_can_stop(low):
 
 def test_unknown_solver_lists_those_that_exist():
     with pytest.raises(
-        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', 'blocks', got 'lu'. Use 'auto'"
+        InvalidInput,
+        match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', 'blocks', 'fourier', got 'lu'. Use 'auto'",
     ):
         auto.solve(make(), "lu")
 

@@ -39,7 +39,7 @@ class FourierFunction:
     >>> f
     <FourierFunction: 31 frequencies, Gaussian(sigma=1.0)>
     >>> f([[1.0], [100.0]]).round(3), f.gradient([[1.0]]).round(2)
-    (array([0.841, 0.   ]), array([[0.54]]))
+    (array([0.843, 0.   ]), array([[0.55]]))
     """
 
     kernel: Kernel

@@ -56,9 +56,8 @@ def plan(problem: LeastSquares, tol: float | None = None) -> FourierGrid | None:
     >>> plan(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X), np.array([0.1]))).frequencies.number
     31
     """
-    total = float(problem.n if problem.roots is None else (problem.roots**2).sum())
     tol = TOL if tol is None else tol
-    return problem.gram.fourier(tol, tol * float(problem.alpha.min()) / total)
+    return problem.gram.fourier(tol, tol * float(problem.alpha.min()) / _total(problem))
 
 
 def nbytes(problem: LeastSquares, grid: FourierGrid) -> int:
@@ -67,10 +66,22 @@ def nbytes(problem: LeastSquares, grid: FourierGrid) -> int:
     return grid.nbytes(columns) + 8 * problem.n * (2 * columns + 2)
 
 
+def least_alpha(problem: LeastSquares, grid: FourierGrid) -> float:
+    """The rounding of the sums over the points: a smaller alpha would be lost in it."""
+    return ROUNDING * _total(problem) * sum(term.scale for term in grid.terms)
+
+
+def _total(problem: LeastSquares) -> float:
+    """Σw."""
+    return float(problem.n if problem.roots is None else (problem.roots**2).sum())
+
+
 def affordable(problem: LeastSquares, tol: float | None, limit: int) -> bool:
     """Whether `solve` applies, fits into this many bytes, and its iterations are fast."""
-    grid = plan(problem, tol) if (problem.alpha > 0).all() else None
-    return grid is not None and grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid) <= limit
+    grid = plan(problem, tol)
+    if grid is None or float(problem.alpha.min()) < least_alpha(problem, grid):
+        return False
+    return grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid) <= limit
 
 
 def solve(
@@ -100,10 +111,6 @@ def solve(
     ((32, 1), 31, 1)
     """
     tol = check_number(TOL if tol is None else tol, "tol", above=0, below=1, advice=f"Use the default, {TOL:g}.")
-    if (problem.alpha == 0).any():
-        raise InvalidInput(
-            "`alpha` must be > 0 for `solver='fourier'`", got="0", advice="Use `solver='eigen'` for the minimum norm."
-        )
     grid = plan(problem, tol)
     if grid is None:
         raise InvalidInput(
@@ -111,6 +118,13 @@ def solve(
             "sums and multiples of Gaussian, Matern and Laplacian",
             got=repr(problem.gram),
             advice="Use `solver='nystrom'`, which takes any kernel.",
+        )
+    least = least_alpha(problem, grid)
+    if float(problem.alpha.min()) < least:
+        raise InvalidInput(
+            f"`alpha` must be ≥ {least:.1e} for `solver='fourier'`, the rounding of sums over {problem.n} points",
+            got=f"{problem.alpha.min():.3g}",
+            advice="Raise `alpha`, or use `solver='eigen'` or `solver='cholesky'` on fewer points.",
         )
     number = grid.frequencies.number
     within(
@@ -193,7 +207,7 @@ class _System:
         if problem.roots is not None:
             Y = problem.roots[:, None] * Y
         # The error of the sums is multiplied by up to Σw k(x, x)/alpha.
-        self.total = float(weights.sum())
+        self.total = _total(problem)
         size = self.total * sum(term.scale for term in grid.terms)
         accuracy = max(min(0.1 * tol, tol * float(problem.alpha.min()) / size), ROUNDING)
         double = grid.frequencies.doubled()
@@ -247,11 +261,7 @@ class _Preconditioner:
         H = self._matrix(J, system)
         diagonal = system.total * system.roots**2
         alphas, self.which = np.unique(system.alpha, return_inverse=True)
-        self.factors = []
-        for alpha in alphas:
-            A = H.copy(order="F")
-            A.flat[:: len(A) + 1] += alpha
-            self.factors.append(sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False))
+        self.factors = [_factor(H, float(alpha)) for alpha in alphas]
         flat = np.repeat(diagonal.ravel(), 2)[:, None]
         self.diagonal = flat + system.alpha
         self.count = len(J)
@@ -304,6 +314,20 @@ class _Preconditioner:
         )
         pairs[self.place, 0], pairs[self.place, 1] = cos / self.twice, -sin / self.twice
         return out
+
+
+def _factor(H: Matrix, alpha: float) -> Any:
+    """The Cholesky factor of H + alpha I; if rounding made H indefinite, with a larger diagonal."""
+    more = 0.0
+    while True:
+        A = H.copy(order="F")
+        A.flat[:: len(A) + 1] += alpha + more
+        try:
+            return sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            more = max(10 * more, ROUNDING * float(np.diagonal(H).max()))
+            if not np.isfinite(more):
+                raise
 
 
 def _upper(J: NDArray[np.int64]) -> NDArray[np.int64]:
