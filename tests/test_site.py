@@ -88,8 +88,25 @@ def test_the_page_of_commands_names_every_command_and_its_options():
     text = command_pages.pages()["reference/commands.md"]
     for command in app.registered_commands:
         assert f"## mercer {command.name or command.callback.__name__}\n" in text
-    assert "| `--target`, `-t` | text | The column to predict" in text
-    assert "Seed of the random numbers. Default: `0`." in text
+    assert "| `--target`, `-t` | The column to predict, by name or number (-1 is the last). |" in text
+    assert "Seed of the random numbers. Default: `0`. Takes a whole number." in text
+
+
+def test_commands_in_documents_exist_with_their_options():
+    import command_pages
+
+    sections = command_pages.pages()["reference/commands.md"].split("\n## mercer ")[1:]
+    options = {text.split()[0]: set(re.findall(r"`(--?[\w-]+)`", text)) | {"--help"} for text in sections}
+    seen = 0
+    for path in (TOP / "docs").rglob("*.md"):
+        for line in re.findall(r"(?:^    |`)mercer (\w+[^`\n]*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            name, *words = re.split(r"[\s,;]+", line)
+            assert name in options, f"{path.name}: mercer {line}"
+            used = {word.strip("[].,;)|") for word in words if re.match(r"\[?--?[a-z]", word)}
+            used = {one for word in used for one in word.split("|")[:1]}
+            assert used <= options[name], f"{path.name}: mercer {line}"
+            seen += len(used)
+    assert seen > 50
 
 
 def site(folder: Path, body: str) -> Path:

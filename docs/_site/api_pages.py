@@ -125,7 +125,8 @@ def documented(path: str, value: object) -> str:
         )
     text = f".. autoclass:: {path}{signature(value)}\n\n"
     for name in methods(value):
-        kind = "autoproperty" if hasattr(inspect.getattr_static(value, name), "fget") else "automethod"
+        held = isinstance(inspect.getattr_static(value, name), (property, functools.cached_property))
+        kind = "autoproperty" if held else "automethod"
         text += f"   .. {kind}:: {path}.{name}\n\n"
     return text
 

@@ -8,7 +8,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from mercer.cli.app import app
 
-TAKES = {str: "text", int: "whole number", float: "number"}
+TAKES = {int: "whole number", float: "number"}
 
 
 def cell(text: object) -> str:
@@ -23,7 +23,7 @@ def takes(kind: Any, metavar: str | None) -> str:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
     if get_origin(kind) is list:
         return takes(get_args(kind)[0], metavar)
-    return metavar.strip().lower() if metavar else "" if kind is bool else TAKES.get(kind, "text")
+    return metavar.strip().lower() if metavar else "" if kind is bool else TAKES.get(kind, "")
 
 
 def section(name: str, function: Any, epilog: str) -> str:
@@ -50,8 +50,11 @@ def section(name: str, function: Any, epilog: str) -> str:
     if arguments:
         text += "| argument | |\n|---|---|\n"
         text += "".join(f"| `{one}` | {cell(words)} |\n" for one, _, words in arguments) + "\n"
-    text += "| option | takes | |\n|---|---|---|\n"
-    return text + "".join(f"| {names} | {cell(kind)} | {cell(words)} |\n" for names, kind, words in options)
+    text += "| option | |\n|---|---|\n"
+    for names, kind, words in options:
+        value = f" Takes {'one of ' if kind.startswith('`') else 'a '}{kind}." if kind else ""
+        text += f"| {names} | {cell(words + value)} |\n"
+    return text
 
 
 def pages() -> dict[str, str]:

@@ -24,7 +24,7 @@ import mercer as mc
 
 rng = np.random.default_rng(0)
 n = 30_000
-age = np.clip(rng.gamma(9.0, 5.0, n), 18, 90)
+age = np.minimum(18 + rng.gamma(2.5, 10.0, n), 90)
 exposure = rng.uniform(0.05, 1.0, n)
 
 

@@ -6,8 +6,6 @@ Memory-based methods are fast to train and slow to predict (lecture 004): a tabl
 
 A noisy function of two columns is learnt by methods that keep all rows and by methods that condense them. Widths and
 penalties are fixed, so only the training itself is timed.
-
-Run ``python examples/fast_to_train.py``, which prints the table.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import mercer as mc
@@ -55,10 +54,25 @@ methods = {
 print(f"{ROWS} training rows, {QUERIES} predictions, 2 columns; the shortest of five runs.\n")
 print("| method | train (ms) | predict (ms) | predict : train | kept points | RMSE |")
 print("| --- | ---: | ---: | ---: | ---: | ---: |")
+times = {}
 for name, model in methods.items():
     model.fit(X, y)
     model.predict(Z)
     train, predict = clocked(lambda m=model: m.fit(X, y)), clocked(lambda m=model: m.predict(Z))
+    times[name] = train, predict
     error = np.sqrt(np.mean((model.predict(Z) - truth) ** 2))
     kept = len(model.support_) if hasattr(model, "support_") else 100 if "100" in name else ROWS
     print(f"| {name} | {train:.2f} | {predict:.2f} | {predict / train:.2g} | {kept} | {error:.3f} |")
+
+# %%
+# Below the line a method takes longer to train than to predict as many points.
+
+with mc.plot.style() as colours:
+    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+    for (name, (train, predict)), color in zip(times.items(), colours.series):
+        axis.plot(train, predict, "o", ms=9, color=color)
+        axis.annotate(name, (train, predict), xytext=(8, 5), textcoords="offset points", fontsize=9)
+    ends = min(map(min, times.values())) / 2, max(map(max, times.values())) * 4
+    axis.plot(ends, ends, color=colours.grey, lw=1, ls=":")
+    axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="training (ms)", ylabel="predicting (ms)")
+plt.show()
