@@ -52,6 +52,7 @@ AVX2 = {
     "NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"numba-avx2-{os.getuid()}"),
 }
 SINGLE = (
+    "features.images.PATCHES",
     "rkhs.geometry.FIRST", "tuning.grid.BATCH", "tuning.loo.ONE_THREAD", "models.local.neighbors_base.GROUP_ROWS",
     "models.density.parzen_line.DIRECT", "models.perceptron.perceptron.MATRIX_ROWS",
     "models.likelihood.predictor.FEATURES_PER_ROW",
@@ -344,6 +345,25 @@ def _() -> Work:
 @case("kernels.costs.FREQUENT_SHARE", "Spectrum k(X), 1500 texts of 100 symbols, runs of 5")
 def _() -> Work:
     return structured("Spectrum(5)", texts(1500, 100))
+
+
+@case("kernels.costs.COMPILED_TIMES", "Signature k(X), 40 series of 40 points, 3 channels")
+def _() -> Work:
+    return structured("Signature(3, Gaussian(1.0))", normal(40, 40, 3))
+
+
+@case("kernels.costs.COMPILED_TIMES", "Signature k(X), 70 series of 50 points, 3 channels")
+def _() -> Work:
+    return structured("Signature(3, Gaussian(1.0))", normal(70, 50, 3))
+
+
+@case("features.images.PATCHES", "features of 400 images of 28 × 28 pixels, 64 anchors")
+def _() -> Work:
+    import mercer as mc
+
+    X = np.abs(normal(400, 28, 28))
+    phi = mc.patch_features(mc.Patches(size=5), X, anchors=64)
+    return lambda: phi(X)
 
 
 @case("kernels.costs.FEW_ROWS", "Spectrum k(x, X), 1 and 30 texts with 4000 of 40 symbols")

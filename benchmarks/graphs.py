@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from measure import machine, race
+from measure import machine, on_busy_machine, race
 
 RUNS = {"mercer": 7, "mercer graphs": 7, "mercer prepared": 7, "GraKeL": 3}
 
@@ -27,8 +27,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data", help="the folder with NCI1.zip")
     parser.add_argument("--n", type=int, default=1000, help="the number of made molecules")
+    parser.add_argument("--busy", action="store_true", help="count the processor time of one thread")
+    parser.add_argument("--only", default="", help="only kernels whose name contains a word")
     options = parser.parse_args()
     machine()
+    if options.busy:
+        on_busy_machine()
     warnings.simplefilter("ignore")  # GraKeL warns about the attributes it does not use
     from grakel.kernels import (
         ShortestPath,
@@ -38,16 +42,23 @@ def main() -> None:
     )
 
     molecules = made(options.n)
-    compare("WeisfeilerLehman(5)", mc.WeisfeilerLehman(5), molecules, 8, 30,
-            lambda: WeisfeilerLehman(n_iter=5, base_graph_kernel=VertexHistogram))  # fmt: skip
-    compare("ShortestPath()", mc.ShortestPath(), molecules, 8, 30, ShortestPath)
-    RUNS["GraKeL"] = 1
-    compare("WeisfeilerLehmanAssignment(5)", mc.WeisfeilerLehmanAssignment(5), molecules, 100, 100,
-            lambda: WeisfeilerLehmanOptimalAssignment(n_iter=5))  # fmt: skip
+    peers: dict[str, tuple[mc.Kernel, float, float, Any, int]] = {
+        "WeisfeilerLehman(5)": (
+            mc.WeisfeilerLehman(5), 8, 30, lambda: WeisfeilerLehman(n_iter=5, base_graph_kernel=VertexHistogram), 3),
+        "ShortestPath()": (mc.ShortestPath(), 8, 30, ShortestPath, 3),
+        "WeisfeilerLehmanAssignment(5)": (
+            mc.WeisfeilerLehmanAssignment(5), 100, 100, lambda: WeisfeilerLehmanOptimalAssignment(n_iter=5), 1),
+    }  # fmt: skip
+    for name, (kernel, aim, prepared_aim, peer, runs) in peers.items():
+        if options.only in name:
+            RUNS["GraKeL"] = runs
+            compare(name, kernel, molecules, aim, prepared_aim, peer)
     path = Path(options.data) / "NCI1.zip"
     if path.exists():
         graphs, _ = mc.read_tu(path)
         for kernel in (mc.WeisfeilerLehman(5), mc.WeisfeilerLehmanAssignment(5)):
+            if options.only not in repr(kernel):
+                continue
             seconds = race({"mercer": lambda kernel=kernel: kernel(graphs)}, {"mercer": 5})["mercer"][0]
             print(f"NCI1, {kernel!r}: {len(graphs)} graphs in {seconds:.2f} s (aim: < 1 s)", flush=True)
 

@@ -15,7 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+clock: Callable[[], float] = time.perf_counter
+_one_thread: Any = None
 REST = 0.3
 """Seconds between two runs: thread pools stay busy for a while after their work and would slow down the next run."""
 
@@ -27,13 +30,21 @@ def machine() -> None:
     print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
 
 
+def on_busy_machine() -> None:
+    """From here on, count the processor time of one thread instead of the time on the clock."""
+    global clock, _one_thread
+    os.environ["MERCER_NUM_THREADS"] = "1"
+    clock, _one_thread = time.process_time, threadpool_limits(limits=1)
+    print("Processor time of one thread.\n", flush=True)
+
+
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     """Seconds of one call, after a rest, and its result."""
     gc.collect()
     time.sleep(REST)
-    start = time.perf_counter()
+    start = clock()
     result = function(*arguments)
-    return time.perf_counter() - start, result
+    return clock() - start, result
 
 
 def race(competitors: dict[str, Callable[[], Any]], runs: dict[str, int]) -> dict[str, tuple[float, Any]]:

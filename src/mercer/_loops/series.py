@@ -19,8 +19,6 @@ Array = NDArray[Any]
 
 LANES = 8
 """The number of series that are worked on together."""
-LARGE = 2**22
-"""Pairs of data sets with this many pairs of time points are left to compiled loops, which take a second to load."""
 
 
 def signature(tile: Array, ends: Array, level: int, out: Array, sizes: Array, *, compiled: bool) -> None:

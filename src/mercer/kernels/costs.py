@@ -14,3 +14,5 @@ NONZERO_SHARE = 1 / 4
 """Share of the numbers of histograms that are not zero: below it sparse rows are compared, else all columns."""
 DIAGONAL_POINTS = 64
 """Points whose k(x, x) is taken from one block: fewer cost more calls, more waste pairs off the diagonal."""
+COMPILED_TIMES = 2**22
+"""Pairs of time points of two data sets of series: fewer are left to NumPy; compiled loops take a second to load."""

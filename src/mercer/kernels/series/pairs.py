@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mercer import _loops, memory, threads
-from mercer._loops.series import LANES, LARGE
+from mercer._loops.series import LANES
 from mercer.data.arrays import meaning
 from mercer.data.points import Array, Points
 from mercer.data.series import Series, as_series
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels import tiling
+from mercer.kernels import costs, tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.spaces import ANY, TABLE, VECTORS, Space, dimension
@@ -104,7 +104,7 @@ class Sides:
         self.widths = np.concatenate([[0], np.cumsum([len(layout) for layout in layouts])])
         self.x = Points(x.values)
         self.z = Points(np.concatenate(layouts))
-        self.compiled = int(self.ends[-1]) * int(z.ends[-1]) >= LARGE
+        self.compiled = int(self.ends[-1]) * int(z.ends[-1]) >= costs.COMPILED_TIMES
         self._pairs = {shared: Pair(self.x, self.z, np.float64, shared=shared) for shared in (False, True)}
 
     def block(self, static: Similarity, rows: slice, cols: slice, space: Any) -> Block:
@@ -214,7 +214,7 @@ class OnSeries(Similarity):
         mark = space.used
         lengths = np.full(len(sides.widths) * LANES, 1, np.int64)
         lengths[: len(sides.lengths)] = sides.lengths
-        with _loops.tiles.part_of(LARGE if sides.compiled else 0):
+        with _loops.tiles.part_of(costs.COMPILED_TIMES if sides.compiled else 0):
             for a, b, group in jobs:
                 if threads.over():
                     return
