@@ -639,6 +639,25 @@ def test_positive_prices_have_positive_intervals():
     assert below.predict_interval(X, 0.95).min() < -5
 
 
+@pytest.mark.parametrize("loss", ["squared", "robust"])
+def test_predictions_are_not_negative_if_no_target_is(loss):
+    own = np.random.default_rng(14)
+    X = own.uniform(-2, 2, size=(120, 2))
+    y = np.round(np.maximum(6 * X[:, 0] - 2 + own.normal(size=120), 0.0), 1)
+    model = AutoRegressor(loss=loss, time=3).fit(X, y)
+    values = model.model_.predict(X)
+    assert values.min() < 0.0
+    assert np.array_equal(model.predict(X), np.maximum(values, 0.0))
+    assert "predictions and intervals do not go below 0" in model.choices_[0].why
+    if loss == "squared":
+        assert model.model_.loo_predictions_.min() < 0.0 == model.loo_predictions_.min()
+        errors = np.mean((y - model.loo_predictions_) ** 2), np.mean((y - model.model_.loo_predictions_) ** 2)
+        assert errors[0] < errors[1]
+        assert model.loo_error_ == pytest.approx(errors[0] * model.loo_optimism_)
+    signed = AutoRegressor(loss=loss, time=3).fit(X, y - 5)
+    assert signed.predict(X).min() < -5.0
+
+
 def test_residuals_have_conformal_quantiles():
     X, y = waves(19)
     model = AutoRegressor(loss="robust").fit(X, y)

@@ -122,6 +122,17 @@ def test_additive_kernels_contribute_their_terms_exactly():
         assert parts.values[:, column] == pytest.approx(own(X[60:65]) - own(background).mean())
 
 
+def test_contributions_add_up_where_predictions_are_kept_from_being_negative():
+    amounts = np.maximum(3 * X[:, 0] + X[:, 1], 0.0)
+    kernel = mc.Gaussian(2.0).on(0) + mc.Gaussian(2.0).on(1)
+    model = mc.AutoRegressor(kernel=kernel, loss="squared", time=3).fit(X, amounts)
+    zero = X[model.model_.predict(X) < -0.1][:2]
+    assert len(zero) == 2
+    parts = mc.contributions(model, zero, X[:60])
+    assert parts.predictions.tolist() == [0.0, 0.0]
+    assert parts.mean + parts.values.sum(axis=1) == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
 def test_contributions_of_few_columns_are_shapley_values():
     model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, y)
     parts = mc.contributions(model, X[:2], X[50:80])
@@ -264,3 +275,20 @@ def test_similar_texts_and_a_model_without_a_kernel():
         mc.similar_rows(Plain(len), X[[0]])
     with pytest.raises(mc.InvalidInput, match="one row"):
         mc.similar_rows(model, words)
+
+
+def test_an_effect_has_the_mean_prediction_intervals_of_its_rows():
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-2).fit(X, y)
+    rows = X[:40]  # fewer than the background: all are used
+    effect = mc.partial_dependence(model, rows, 1, grid=5, coverage=0.8)
+    for value, ends in zip(effect.grids[0], effect.intervals):
+        moved = rows.copy()
+        moved[:, 1] = value
+        assert ends == pytest.approx(model.predict_interval(moved, 0.8).mean(axis=0))
+    assert (effect.intervals[:, 0] < effect.values).all()
+    assert (effect.values < effect.intervals[:, 1]).all()
+    assert mc.partial_dependence(model, rows, 1).intervals is None
+    with pytest.raises(mc.InvalidInput, match="one column, and a regressor with predict_interval"):
+        mc.partial_dependence(model, rows, (0, 1), coverage=0.8)
+    with pytest.raises(mc.InvalidInput, match="one column, and a regressor with predict_interval"):
+        mc.partial_dependence(mc.SVR().fit(X, y), rows, 1, coverage=0.8)

@@ -285,7 +285,7 @@ def test_columns_in_words():
 
 
 def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.report.plots.LARGE", 30)
+    monkeypatch.setattr("mercer.models.conformal.SMALL", 30)
     monkeypatch.setattr(mc.AutoRegressor, "predict_interval", None)  # too slow of many rows
     rng = np.random.default_rng(9)
     X = pl.DataFrame({"size": rng.normal(size=60), "flag": rng.integers(0, 2, 60), "id": [f"n{i}" for i in range(60)]})

@@ -32,9 +32,10 @@ BARS = 12
 class PartialDependence(Display):
     """The mean prediction as a function of one column, or of two.
 
-    One column gives a curve with the band that holds the curves of 90 % of the rows; categories and few whole numbers
-    are single points. Two columns of numbers give a surface where there are data; a column of categories with another
-    one gives a curve for each of the most frequent categories.
+    One column gives a curve with a band: prediction intervals if their `coverage` is given, else the band that holds
+    the curves of 90 % of the rows. Categories and few whole numbers are single points. Two columns of numbers give a
+    surface where there are data; a column of categories with another one gives a curve for each of the most frequent
+    categories.
 
     Attributes
     ----------
@@ -62,7 +63,16 @@ class PartialDependence(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, columns: Any, *, label: Any = None, grid: int = 25, ax: Any = None, **style: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        columns: Any,
+        *,
+        label: Any = None,
+        grid: int = 25,
+        coverage: float | None = None,
+        ax: Any = None,
+        **style: Any,
     ) -> Self:
         """Compute the partial dependence and draw it.
 
@@ -78,13 +88,16 @@ class PartialDependence(Display):
             For a classifier, the class whose probability is drawn; by default the second of two.
         grid : int
             The largest number of values along a column.
+        coverage : float or None
+            For one column and a regressor with `predict_interval`, the coverage of prediction intervals: their mean over
+            the rows is the band.
         ax : Axes or None
             Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """
         check_is_fitted(estimator)
-        effect = partial_dependence(estimator, X, columns, label=label, grid=grid)
+        effect = partial_dependence(estimator, X, columns, label=label, grid=grid, coverage=coverage)
         points = None
         if len(effect.grids) == 2 and all(values.dtype.kind in "iuf" for values in effect.grids):
             table = as_table(X)
@@ -109,10 +122,15 @@ class PartialDependence(Display):
     def _curve(self, ax: Any, palette: Palette, name: str) -> None:
         grid, mean = self.effect.grids[0], self.effect.values
         tail = (1 - BAND) / 2
-        low, high = np.quantile(self.effect.rows, [tail, 1 - tail], axis=0)
+        if self.effect.intervals is None:
+            low, high = np.quantile(self.effect.rows, [tail, 1 - tail], axis=0)
+            label = f"{100 * BAND:.0f} % of the rows"
+        else:
+            low, high = self.effect.intervals.T
+            label = f"{100 * (self.effect.coverage or 0):.4g} % prediction interval"
         single = _single(self.effect, 0)
         x = _places(grid)
-        wash, label = palette.wash(palette.blue, 0.3), f"{100 * BAND:.0f} % of the rows"
+        wash = palette.wash(palette.blue, 0.3)
         if single:
             ax.vlines(x, low, high, color=wash, lw=9, label=label, zorder=1)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from mercer import plot
 from mercer.data.points import take
 from mercer.models.base import innermost
 from mercer.models.calibration import Calibration
+from mercer.models.conformal import with_intervals
 from mercer.models.explaining.effects import interactions
 from mercer.models.judging.counts import count_fit
-from mercer.models.judging.held_out_intervals import held_out_intervals
+from mercer.models.judging.held_out_intervals import held_out_intervals, own_intervals
 from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.reliability import event
 from mercer.models.scores import Judgement
@@ -31,8 +32,6 @@ NOTABLE = 0.1
 """Pairs of columns with a smaller share of interaction are not drawn."""
 CURVE_ROWS, KERNEL_ROWS, INTERVAL_ROWS = 1000, 300, 300
 """The largest numbers of rows shown with a curve, in plots of the kernel, and for the coverage of intervals."""
-LARGE = 2000
-"""Above this number of fitted rows a model's own intervals take too long: the residuals are shown instead."""
 SIZE = (6.0, 4.6)
 """Width and height of every plot, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -85,7 +84,7 @@ class Plots:
             yield (
                 partial(self._dependence, [j], label),
                 f"{what} by {self.names[j]}: the mean prediction over rows if all of them had this value (partial "
-                "dependence). The band holds 90 % of the rows.",
+                f"dependence). {self._band or 'The band holds the curves of 90 % of the rows.'}",
             )
         if len(columns) < 2:
             return
@@ -130,7 +129,10 @@ class Plots:
     def _dependence(self, columns: list[int], label: Any) -> Any:
         pair = columns[0] if len(columns) == 1 else tuple(columns)
         what = self.target if label is None else f"probability of {cell(label)}"
-        return plot.PartialDependence.from_estimator(self.model, self.X, pair, label=label, what=what)
+        banded = None if len(columns) > 1 else self._with_intervals
+        coverage = None if banded is None else COVERAGE
+        model = self.model if banded is None else banded
+        return plot.PartialDependence.from_estimator(model, self.X, pair, label=label, what=what, coverage=coverage)
 
     def _of_classes(self) -> Iterator[Plot]:
         P, classes = self.judgement.probabilities, self.judgement.classes
@@ -220,19 +222,27 @@ class Plots:
 
     @property
     def _band(self) -> str:
-        return f"The band is the {100 * COVERAGE:.0f} % prediction interval." if self._has_intervals else ""
+        if self._with_intervals is None:
+            return ""
+        of = "" if len(self.names) == 1 else ", the mean of those of the rows"
+        return f"The band is the {100 * COVERAGE:.0f} % prediction interval{of}."
 
-    @property
-    def _has_intervals(self) -> bool:
-        if not hasattr(self.model, "predict_interval") or len(self.y) > LARGE:
-            return False
-        return bool(getattr(self.model, "has_intervals", lambda: True)())
+    @cached_property
+    def _with_intervals(self) -> Any:
+        """The regressor with quick intervals, its own or those of residuals of rows not fitted; None without."""
+        model = self.model
+        if is_classifier(model):
+            return None
+        if self.judgement.by != "fitted":
+            model = with_intervals(model, self.Z, self.z, self.judgement.predictions)
+        return None if own_intervals(model, take(self.X, [0]), COVERAGE) is None else model
 
     def _curve(self) -> Any:
         """The curve of a model of one column, with the data."""
         rows = evenly_spaced(len(self.y), CURVE_ROWS)
-        coverage = COVERAGE if self._has_intervals else None
-        bands = plot.RegressionBands.from_estimator(self.model, take(self.X, rows), self.y[rows], coverage=coverage)
+        banded = self._with_intervals
+        model, coverage = (self.model, None) if banded is None else (banded, COVERAGE)
+        bands = plot.RegressionBands.from_estimator(model, take(self.X, rows), self.y[rows], coverage=coverage)
         bands.ax_.set_ylabel(caption(self.target, 40))
         return bands
 

@@ -58,6 +58,9 @@ def _written(model: Any, target: str) -> str:
             scale = "np.log(y)"
             logs = f"np.minimum(model.predict(X), {response.most!r})"
             more = f"\n\ndef predict(X):\n    return {response.smear!r} * np.exp({logs})\n"
+        elif getattr(model, "_least", -np.inf) == 0.0 and model.loss_ != "poisson":
+            imports.append("import numpy as np")
+            more = "\n\ndef predict(X):\n    return np.maximum(model.predict(X), 0.0)\n"
         elif softmax is not None:
             imports.append("from scipy.special import softmax")
             values = "regression_.predict(X)" if model.loss_ == "squared" else "predict_log_proba(X)"

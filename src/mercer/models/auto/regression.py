@@ -213,7 +213,7 @@ class Regression(Task):
         if len(values) == 2 or (few and kind != "counts") or (few and np.median(y) > 0):
             self.advice["Target"] = "If these are classes rather than amounts, AutoClassifier is the better model."
         if self.least == 0.0:
-            summary += ". None is negative: intervals do not go below 0"
+            summary += ". None is negative: predictions and intervals do not go below 0"
         return kind, summary
 
     def too_few(self) -> str:
@@ -240,7 +240,8 @@ class Regression(Task):
         X, y = take(search.plain.raw, index), self.y[index]
         w = None if self.weights is None else self.weights[index]
         with quietly():
-            plain = np.asarray(self.ridge(search.loss.entry).fit(X, y, w).loo_predictions_)
+            values = np.asarray(self.ridge(search.loss.entry).fit(X, y, w).loo_predictions_)
+        plain = np.maximum(values, self.least)
         sample = Sample(index, search.plain.take(index), X, y, w, plain, [])
         best: RegressionLoss = Squared(self, search.loss.entry, sample.error(plain))
         sample.tried(best.name, best.error, alpha=best.entry.alpha)
@@ -366,6 +367,8 @@ class Regression(Task):
                 weighted = {} if w is None else {"sample_weight": w[fold != i]}
                 part = machine.fit(take(X, np.flatnonzero(fold != i)), y[fold != i], **weighted)
                 predictions[fold == i] = part.predict(take(X, np.flatnonzero(fold == i)))
+        response = Residuals.of(predictions, y - predictions, w)
+        predictions = np.maximum(predictions, self.least)
         error = sample.error(predictions)
         absolute, before = (float(np.average(np.abs(y - p), weights=w)) for p in (predictions, sample.plain))
         compared_to = f"mean absolute error {absolute:.4g}, of squared {before:.4g}"
@@ -375,7 +378,6 @@ class Regression(Task):
         if not requested and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
             self.advice["Loss"] = "loss='robust' takes the robust loss anyway."
             return best, [f"{note}; the robust loss was tried and is not closer"]
-        response = Residuals.of(predictions, y - predictions, w)
         chosen = Robust(self, best.entry, error, response=response, C=tuned.C, epsilon=0.1 * spread, tol=1e-3 * spread)
         return chosen, [note]
 

@@ -156,13 +156,13 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         return self._search(parts.X, task)
 
     def predict(self, X: Any, *, exposure: Any = None) -> NDArray[Any]:
-        """The expected target of each of m points.
+        """The expected target of each of m points; never below 0 if no training target is.
 
         A model with an exposure predicts counts over the column that is the exposure, or over the argument; a model
         that was fitted with the argument predicts rates, counts per unit of exposure, without it.
         """
         features = self._features(X)
-        mean = self.response_.mean(np.asarray(self.model_.predict(features)))
+        mean = np.maximum(self.response_.mean(np.asarray(self.model_.predict(features))), self._least)
         exposure = self._exposures(X, exposure)
         return mean if exposure is None else mean * exposures(exposure, len(mean), zero=True)
 
@@ -173,7 +173,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     @property
     def loo_predictions_(self) -> NDArray[Any]:
         """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
-        mean = self.response_.mean(super().loo_predictions_)
+        mean = np.maximum(self.response_.mean(super().loo_predictions_), self._least)
         return mean if self._exposure is None else mean * self._exposure
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> NDArray[np.float64]:

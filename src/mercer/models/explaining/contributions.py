@@ -23,7 +23,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import concatenate, length, take
 from mercer.errors import InvalidInput
-from mercer.models.explaining.additivity import column_groups
+from mercer.models.explaining.additivity import Groups, column_groups
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample
 from mercer.validation import check_whole_number, generator
 
@@ -34,6 +34,8 @@ BACKGROUND = 100
 """The largest number of background rows that are used."""
 ENUMERATED = 6
 """Groups of at most this many columns are enumerated: 2⁶ subsets cost about as much as the orders that are drawn."""
+ROUNDING = 1e-6
+"""Contributions add up to the prediction with this relative error, or the model is not the sum that its kernel is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,21 +130,23 @@ def contributions(
     table = concatenate(background, rows)
     groups = column_groups(model, rows)
     values, errors = np.zeros((m, d)), np.zeros((m, d))
+    means = {answer.label: answer(background).mean() for answer in answers}
+    mean = np.array([means[answer.label] for answer in answers])
+    predictions = np.array([answer(take(rows, [i]))[0] for i, answer in enumerate(answers)])
     for i in range(m):
         game = Game(answers[i], table, length(background), length(background) + i, d)
         rng = generator(random_state)
-        for group in groups:
-            if len(group) <= ENUMERATED:
-                values[i, group] = enumerated(game, group)
-            else:
-                values[i, group], errors[i, group] = drawn(game, group, orders, rng)
-    means = {answer.label: answer(background).mean() for answer in answers}
+        values[i], errors[i] = shared(game, groups, orders, rng)
+        rest = predictions[i] - mean[i] - values[i].sum()
+        if abs(rest) > ROUNDING * max(abs(predictions[i]), abs(mean[i])):
+            # Where a bound holds, as for predictions ≥ 0, a model of an additive kernel is not a sum.
+            values[i], errors[i] = shared(game, (tuple(range(d)),), orders, rng)
     return Contributions(
         tuple(names),
         values,
         errors,
-        np.array([means[answer.label] for answer in answers]),
-        np.array([answer(take(rows, [i]))[0] for i, answer in enumerate(answers)]),
+        mean,
+        predictions,
         tuple(answer.label for answer in answers) if is_classifier(model) else None,
     )
 
@@ -175,6 +179,17 @@ class Game:
     def __call__(self, known: NDArray[np.bool_], rows: Index) -> Matrix:
         """The answers if the columns `known`, shape (k, d), are those of the row, the others of background `rows`."""
         return self.answer.mixed(self.table, np.where(known, self.row, rows[:, None]))
+
+
+def shared(game: Game, groups: Groups, orders: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """The contributions of all columns and their standard errors, where the answer is a sum over groups of columns."""
+    values, errors = np.zeros(game.columns), np.zeros(game.columns)
+    for group in groups:
+        if len(group) <= ENUMERATED:
+            values[list(group)] = enumerated(game, group)
+        else:
+            values[list(group)], errors[list(group)] = drawn(game, group, orders, rng)
+    return values, errors
 
 
 def enumerated(game: Game, group: tuple[int, ...]) -> Matrix:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data import frames
+from mercer.data.columns import gathered
 from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.errors import InvalidInput
@@ -44,6 +45,8 @@ class Effect:
     rows : the prediction for each background row, shape (b, g) or (b, g, h).
     complete : for each column, whether the grid holds all of its values, so that nothing is between them.
     what : what is predicted, in words.
+    coverage, intervals : the coverage of prediction intervals, and their ends along one column, shape (g, 2): the means
+        over the background rows; None without `coverage`.
     """
 
     columns: tuple[str, ...]
@@ -52,10 +55,19 @@ class Effect:
     rows: Matrix
     complete: tuple[bool, ...]
     what: str
+    coverage: float | None = None
+    intervals: Matrix | None = None
 
 
 def partial_dependence(
-    model: Any, X: Any, columns: Any, *, label: Any = None, grid: int = 25, random_state: int = 0
+    model: Any,
+    X: Any,
+    columns: Any,
+    *,
+    label: Any = None,
+    grid: int = 25,
+    coverage: float | None = None,
+    random_state: int = 0,
 ) -> Effect:
     """The mean prediction as a function of one or two columns, over background rows.
 
@@ -71,6 +83,8 @@ def partial_dependence(
         For a classifier, the class whose probability is averaged; by default the second of two.
     grid : int
         The largest number of values of a column of numbers or dates, all of them values of X.
+    coverage : float or None
+        For one column and a regressor with `predict_interval`, the coverage of prediction intervals to compute.
     random_state : int
         Seed of the background rows.
 
@@ -88,6 +102,12 @@ def partial_dependence(
     if len(positions) not in (1, 2):
         raise InvalidInput("`columns` must be one or two columns", got=repr(columns), advice="Pass a pair at most.")
     answer = Answer.of(model, label)
+    if coverage is not None and (len(positions) > 1 or not hasattr(model, "predict_interval")):
+        raise InvalidInput(
+            "`coverage` needs one column, and a regressor with predict_interval",
+            got=f"{len(positions)} columns of a {type(model).__name__}",
+            advice="Omit `coverage`, or wrap the model by mc.ConformalRegressor.",
+        )
     chosen = [grid_rows(cells(X, j), grid) for j in positions]
     background = sampled(length(X), BACKGROUND, random_state)
     meshes = np.meshgrid(background, *chosen, indexing="ij")
@@ -95,10 +115,18 @@ def partial_dependence(
     for j, mesh in zip(positions, meshes[1:]):
         index[:, j] = mesh.ravel()
     rows = answer.mixed(X, index).reshape(meshes[0].shape)
+    intervals = None if coverage is None else _mean_intervals(model, X, index, coverage, len(background))
     grids = tuple(_shown(cells(X, j)[at]) for j, at in zip(positions, chosen))
     complete = tuple(len(at) == _distinct(cells(X, j)) for j, at in zip(positions, chosen))
     names = names_of(X)
-    return Effect(tuple(names[j] for j in positions), grids, rows.mean(axis=0), rows, complete, answer.words)
+    moved = tuple(names[j] for j in positions)
+    return Effect(moved, grids, rows.mean(axis=0), rows, complete, answer.words, coverage, intervals)
+
+
+def _mean_intervals(model: Any, X: Any, index: Index, coverage: float, rows: int) -> Matrix:
+    """The ends of prediction intervals along a grid, shape (g, 2), as means over background rows."""
+    ends = np.asarray(model.predict_interval(gathered(X, index), coverage), dtype=np.float64)
+    return np.asarray(ends.reshape(rows, -1, 2).mean(axis=0))
 
 
 @dataclass(frozen=True)
