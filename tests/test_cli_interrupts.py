@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command that does not end by itself."""
+"""Ctrl-C ends a command at once, and also one that does not end by itself."""
 
 from __future__ import annotations
 
@@ -36,3 +36,22 @@ def test_a_command_that_does_not_end_by_itself_is_ended(wrote, said):
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert said in errors
+
+
+INTERRUPTED = """
+import atexit
+from mercer.cli import app, main
+
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
+
+app.app = interrupted
+atexit.register(print, "cleaned up")
+main(["kernels"])
+"""
+
+
+def test_an_interrupted_command_does_not_wait_for_the_end_of_the_interpreter():
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (130, b"")
+    assert b"interrupted: nothing was written" in ended.stderr

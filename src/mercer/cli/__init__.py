@@ -46,4 +46,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
     except (OSError, ValueError):  # the reader of the pipe has gone: discard the rest of the buffer
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if code == interrupts.INTERRUPTED:  # at once: to free all objects, and wait for threads, would take seconds
+        os._exit(code)
     sys.exit(code)

@@ -510,7 +510,7 @@ def run(arguments: list[str] | None = None) -> int:
             warnings.simplefilter("ignore")  # `warnings_as_notes` reports those of a fit
             result = app(arguments, prog_name="mercer", standalone_mode=False)
         code, text = (result if isinstance(result, int) else 0), ""
-        if code == 130:  # Typer's code for an interrupt
+        if code == interrupts.INTERRUPTED:  # Typer's code for an interrupt, too
             text = interrupts.message()
     except SystemExit as end:  # Typer raises it when the reader of a pipe has closed it, which is not a failure
         return 0 if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
@@ -530,7 +530,7 @@ def _exit_code(error: BaseException) -> tuple[int, str]:
     if isinstance(error, typer.Exit):
         return int(error.exit_code), ""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
-        return 130, interrupts.message()
+        return interrupts.INTERRUPTED, interrupts.message()
     if isinstance(error, InvalidInput):
         return 2, error.in_shell
     if isinstance(error, MemoryError):
