@@ -159,6 +159,7 @@ CASES = {
     "svr": case(mc.SVR(G, epsilon=0.05)),
     "svr time": case(mc.SVR(G, epsilon=0.05, max_time=60.0)),
     "nu svr": case(mc.NuSVR(G)),
+    "nu svr of two targets": case(mc.NuSVR(G), y=YY),
     "quantiles": case(mc.KernelQuantileRegressor(G, quantile=[0.1, 0.5, 0.9])),
     "squares": case(mc.LeastSquaresClassifier(), y=LABELS),
     "squares kernel": case(mc.LeastSquaresClassifier(G, alpha="loo"), y=TWO),

@@ -593,7 +593,7 @@ NuSVC < SupportVectorClassifier
     C_: real[_]
 SVR < SupportVectorRegressor
 NuSVR < SupportVectorRegressor
-    epsilon_: real
+    epsilon_: real | real[_]
 KernelQuantileRegressor < SupportVectorRegressor
     quantiles_: real[_]
     _several: flag

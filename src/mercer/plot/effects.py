@@ -89,8 +89,8 @@ class PartialDependence(Display):
         grid : int
             The largest number of values along a column.
         coverage : float or None
-            For one column and a regressor with `predict_interval`, the coverage of prediction intervals: their mean over
-            the rows is the band.
+            For one column and a regressor with `predict_interval`, the coverage of prediction intervals: their mean
+            over the rows is the band.
         ax : Axes or None
             Axes to draw in; by default new ones.
         **style
