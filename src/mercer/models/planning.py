@@ -67,8 +67,8 @@ class Plan:
 def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = None) -> Plan:
     """The solver that `model.fit` will use, why, and its predicted time and memory. Nothing is fitted.
 
-    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up, within about a
-    factor of two on an idle machine.
+    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up: an
+    estimate, which other programs on the machine can make wrong several times over.
 
     Parameters
     ----------
