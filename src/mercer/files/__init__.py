@@ -142,7 +142,7 @@ class Saved:
                 # `hasattr` of a public attribute must answer no, and so the error is an AttributeError, too.
                 kind = InvalidInput if name.startswith("_") else NotInFile
                 raise kind(
-                    f"{type(self).__name__} needs its training rows, which model files and fits in batches do not keep",
+                    f"{type(self).__name__} needs its training rows here: they are not in a model file or in batches",
                     got="a model without them",
                     advice="Fit the model again, to an array, and use this attribute before saving.",
                 )

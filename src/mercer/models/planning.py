@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from mercer.memory import budget as memory_budget
 from mercer.models.base import penalties, resolve_kernel, training_points
 from mercer.models.least_squares.kernel_ridge import DECOMPOSITION, KernelRidge
 from mercer.models.solver_parameters import check_solver_parameters, requested_solver
-from mercer.solvers import nystrom
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import fourier, nystrom
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.prediction import SAMPLE, Spectrum, measure, predict
 from mercer.validation import check_whole_number
@@ -69,7 +71,8 @@ class Plan:
         if self.rank:
             how += f" with {self.rank:,} pivoted columns as the preconditioner"
         if self.iterations:
-            how += f", about {self.iterations:,} passes over the kernel matrix"
+            what = "iterations" if self.solver == "fourier" else "passes over the kernel matrix"
+            how += f", about {self.iterations:,} {what}"
         cost = f"about {seconds(self.seconds)} and {show_bytes(self.nbytes)} beside the data"
         return f"{self.n:,} rows: {how} ({self.why}); {cost}"
 
@@ -77,8 +80,8 @@ class Plan:
 def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = None) -> Plan:
     """The solver that `model.fit` will use, why, and its predicted time and memory. Nothing is fitted.
 
-    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up, within about a
-    factor of two on an idle machine.
+    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up: an
+    estimate, which other programs on the machine can make wrong several times over.
 
     Parameters
     ----------
@@ -113,7 +116,12 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     scale = float(few.diag().mean(dtype=np.float64))
     size = Size(total, alpha, scale, few.dtype, few.entry_cost, few.bounded, targets)
     limit = memory_budget(model.budget)
-    choice = choose(size, requested_solver(model, total), model.budget)
+    sample = LeastSquares(few, np.ones((few.shape[0], targets)), alpha.min() * np.full(targets, few.shape[0] / total))
+    grid = partial(fourier.affordable, sample, model.tol, n=total)
+    choice = choose(size, requested_solver(model, total), model.budget, grid)
+    if choice.solver == "fourier":
+        took, nbytes, iterations = fourier.measured(sample, model.tol, total)
+        return Plan(total, choice.solver, choice.why, took, nbytes, iterations, 0, 0)
     if by_rule and choice.solver != "nystrom":  # the whole path needs a decomposition
         why = "the leave-one-out errors of every alpha follow from one decomposition"
         choice = Choice("eigen" if DECOMPOSITION * total**2 <= limit else "nystrom", why)

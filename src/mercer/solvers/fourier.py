@@ -21,6 +21,7 @@ Coefficients are complex and conjugate symmetric; they are handled as real vecto
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,10 @@ def plan(problem: LeastSquares, tol: float | None = None) -> FourierGrid | None:
     return problem.gram.fourier(tol, tol * float(problem.alpha.min()) / _total(problem))
 
 
-def nbytes(problem: LeastSquares, grid: FourierGrid) -> int:
-    """Bytes that a fit takes beside the data."""
+def nbytes(problem: LeastSquares, grid: FourierGrid, n: int | None = None) -> int:
+    """Bytes that a fit to n points, by default those of the problem, takes beside the data."""
     columns = problem.y.shape[1] + (0 if problem.tail is None else problem.tail.shape[1])
-    return grid.nbytes(columns) + 8 * problem.n * (2 * columns + 2)
+    return grid.nbytes(columns) + 8 * (problem.n if n is None else n) * (2 * columns + 2)
 
 
 def least_alpha(problem: LeastSquares, grid: FourierGrid) -> float:
@@ -76,12 +77,33 @@ def _total(problem: LeastSquares) -> float:
     return float(problem.n if problem.roots is None else (problem.roots**2).sum())
 
 
-def affordable(problem: LeastSquares, tol: float | None, limit: int) -> bool:
-    """Whether `solve` applies, fits into this many bytes, and its iterations are fast."""
+def affordable(problem: LeastSquares, tol: float | None, limit: int, n: int | None = None) -> bool:
+    """Whether `solve` applies, fits into this many bytes for n points, and its iterations are fast."""
     grid = plan(problem, tol)
     if grid is None or float(problem.alpha.min()) < least_alpha(problem, grid):
         return False
-    return grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid) <= limit
+    return grid.frequencies.number <= costs.MOST_FREQUENCIES and nbytes(problem, grid, n) <= limit
+
+
+def measured(problem: LeastSquares, tol: float | None, n: int) -> tuple[float, int, int]:
+    """Seconds, bytes and iterations of `solve` for n points like those of a sample, whose alpha is scaled to it.
+
+    The sample is solved: its grid and its iterations are those of n points, and only the pass over them grows.
+    """
+    grid = plan(problem, tol)
+    assert grid is not None
+    begin = time.perf_counter()
+    solution = solve(problem, tol=tol)
+    end = time.perf_counter()
+    points, ones = problem.gram.x.vectors(), np.ones((problem.n, 1 + problem.y.shape[1]))
+    double, seconds = grid.frequencies.doubled(), []
+    for number in (1, problem.n):
+        start = time.perf_counter()
+        double.to_grid(points[:number], ones[:number], TOL)
+        seconds.append(time.perf_counter() - start)
+    pass_over_points = max(seconds[1] - seconds[0], 0.0) / problem.n
+    took = end - begin + pass_over_points * (n - problem.n)
+    return took, nbytes(problem, grid, n), int(solution.stats["iterations"])
 
 
 def solve(
