@@ -34,6 +34,7 @@ def data(n, d=3):
     [
         {"alpha": 0.1},
         {"alpha": 0.1, "n_centers": 30},
+        {"alpha": 0.1, "budget": "200 kB", "kernel": mc.Polynomial(2, c=1.0)},
         {"alpha": 0.1, "budget": "200 kB"},
         {"alpha": 1e-3, "budget": "30 kB"},
         {"alpha": "loo"},
@@ -46,7 +47,7 @@ def data(n, d=3):
 )
 def test_the_plan_is_what_fit_does(options):
     X, y = data(300)
-    model = mc.KernelRidge(mc.Gaussian(1.0), **options)
+    model = mc.KernelRidge(**{"kernel": mc.Gaussian(1.0)} | options)
     plan = mc.plan(model, X)
     model.fit(X, y)
     assert (plan.n, plan.solver) == (300, model.solver_)
@@ -92,7 +93,7 @@ def test_other_models_are_refused():
     with pytest.raises(mc.InvalidInput, match="must be a KernelRidge, got SVC"):
         mc.plan(mc.SVC(), n=10, d=2)
     with pytest.raises(mc.InvalidInput, match="regression model 'ridge', got 'svm'"):
-        menu.plan("svm", np.ones((3, 1)))
+        menu.plan("svm", np.ones((3, 1)), np.ones(3))
 
 
 def test_the_time_follows_the_work():

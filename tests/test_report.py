@@ -302,7 +302,7 @@ def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
     kinds = dict(re.findall(r"<tr><td>(\w+)</td><td>([\w ]+)</td>", text[text.index("<h2>Data") :]))
     assert kinds == {"size": "number", "flag": "category", "id": "not used"}
     assert "90 % of them are between" in text
-    assert text.count("<figure>") == 7
+    assert text.count("<figure>") == 8
 
 
 def test_what_matters_to_the_reader_comes_first_and_the_proof_is_folded_away(written):

@@ -38,6 +38,7 @@ def message() -> str:
 
 def watch() -> None:
     """End the process after Ctrl-C, if it does not end by itself. Only in the main thread of a command."""
+    _written.clear()
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "set_wakeup_fd"):
         return
     read, write = os.pipe()

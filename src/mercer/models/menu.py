@@ -255,14 +255,17 @@ def offered(name: str, task: Task) -> Offer:
     )
 
 
-def task_of(name: str, exposure: bool = False) -> Literal["auto", "regression", "classification"]:
-    """The only task of the model of this name; "auto" if it has both. An exposure needs counts, which are numbers.
+def task_of(name: str, exposure: bool = False) -> Literal["auto", "regression"]:
+    """ "regression" for models of numbers only, and for counts over an exposure; else "auto", by the values of the target.
+
+    So few whole numbers are counts for the model "poisson". But many different numbers are never classes, even if the
+    model is for classes only.
 
     >>> task_of("poisson"), task_of("logistic"), task_of("ridge"), task_of("auto", exposure=True)
-    ('regression', 'classification', 'auto', 'regression')
+    ('regression', 'auto', 'auto', 'regression')
     """
-    tasks = [task for task, offers in MENU.items() if name in offers]
-    return "regression" if exposure else tasks[0] if len(tasks) == 1 else "auto"
+    only_numbers = name in MENU["regression"] and name not in MENU["classification"]
+    return "regression" if exposure or only_numbers else "auto"
 
 
 def takes_weights(name: str) -> bool:
