@@ -267,7 +267,7 @@ def test_parameters_reach_into_the_kernel():
     assert LeastSquaresClassifier(mc.median_gaussian).fit(X, y).kernel_ == mc.median_gaussian(X)
 
 
-BEYOND = [("4 MB", "a matrix that is never stored", 0.02), ("400 kB", "uniform centres", 0.1)]
+BEYOND = [("4 MB", "a matrix that is never stored", 0.02), ("400 kB", "centres (uniform)", 0.1)]
 
 
 @pytest.mark.parametrize(("budget", "words", "close"), BEYOND)
