@@ -24,7 +24,6 @@ from mercer.models.base import innermost
 from mercer.models.judging.measures import COVERAGE, MEASURES, Guesses, Predicted, measured
 from mercer.tuning.folds import group_numbers, time_ranks
 from mercer.validation import check_number, generator
-from mercer.words import number
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -84,17 +83,14 @@ class Score:
     high: float
     baseline: float
 
-    def shown_baseline(self, digits: int = 4) -> str:
-        """The baseline as a text; empty if it is not known. An R² near 0 is 0: the mean of other rows differs a little.
+    @property
+    def rounded_baseline(self) -> float:
+        """The baseline to show: an R² near 0 is 0, since the mean of other rows differs only a little.
 
-        >>> Score("R²", 0.8, 0.7, 0.9, -1.9e-5).shown_baseline(), Score("RMSE", 3.0, 2.5, 3.5, 4.0).shown_baseline()
-        ('0', '4.000')
+        >>> Score("R²", 0.8, 0.7, 0.9, -1.9e-5).rounded_baseline, Score("RMSE", 3.0, 2.5, 3.5, 0.004).rounded_baseline
+        (0.0, 0.004)
         """
-        if not np.isfinite(self.baseline):
-            return ""
-        return (
-            number(round(self.baseline, 2) + 0.0, padded=False) if self.name == "R²" else number(self.baseline, digits)
-        )
+        return round(self.baseline, 2) + 0.0 if self.name == "R²" else self.baseline
 
     @property
     def gain(self) -> float:
