@@ -47,7 +47,7 @@ def test_the_whole_kernel_is_solved(small, dtype, weighted):
     assert (np.linalg.norm(K, axis=0) < 3e-3 * np.linalg.norm(s * Y, axis=0)).all()
     first, again = (auto.solve(problem, "blocks", n_centers=40, max_passes=1) for _ in range(2))
     np.testing.assert_array_equal(again.coef, first.coef)
-    assert "least squares on 40 uniform centres" in solution.status
+    assert "Nyström approximation with 40 centres (uniform)" in solution.status
 
 
 def test_the_tail_of_the_centres_is_kept(small):

@@ -292,3 +292,12 @@ def test_an_effect_has_the_mean_prediction_intervals_of_its_rows():
         mc.partial_dependence(model, rows, (0, 1), coverage=0.8)
     with pytest.raises(mc.InvalidInput, match="one column, and a regressor with predict_interval"):
         mc.partial_dependence(mc.SVR().fit(X, y), rows, 1, coverage=0.8)
+
+
+def test_an_outlier_does_not_stretch_the_grid_of_an_effect():
+    stretched = X.copy()
+    stretched[0, 0] = 1000.0
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-2).fit(stretched, y)
+    grid = mc.partial_dependence(model, stretched, 0).grids[0]
+    assert len(grid) > 15
+    assert grid.max() <= X[:, 0].max()

@@ -270,7 +270,7 @@ def test_parameters_reach_into_the_kernel():
 BEYOND = [
     ("auto", "4 MB", "frequencies", 0.02),
     ("cg", "4 MB", "a matrix that is never stored", 0.02),
-    ("nystrom", "400 kB", "uniform centres", 0.1),
+    ("nystrom", "400 kB", "centres (uniform)", 0.1),
 ]
 
 

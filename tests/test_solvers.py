@@ -189,7 +189,7 @@ def test_choices_and_their_reasons(low, monkeypatch):
 def test_reasons_reach_the_status(low):
     assert auto.solve(make(30)).status == "exact, by a Cholesky factor (n = 30 is small)"
     assert auto.solve(make(alpha=1e-3)).status.endswith(f"(n = {N})")
-    assert auto.solve(make(), "eigen").status.endswith("(as requested)")
+    assert auto.solve(make(30), "cholesky").status == "exact, by a Cholesky factor"
 
 
 def test_beyond_the_budget_and_too_slow_is_nystrom_and_says_so(low, monkeypatch):

@@ -21,7 +21,7 @@ from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.explaining.similar import kept_rows
 from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
-from mercer.words import brief
+from mercer.words import brief, count
 
 SHOWN_IMPORTANCES = 20
 """Columns whose importance is shown, unless --top is larger."""
@@ -153,7 +153,7 @@ def _proof(voice: Voice, kernel: Any, *, whole: bool) -> bool:
     proof = kernel.proof()
     steps = str(proof).splitlines()[1:]
     words = "Proof that it is a kernel" if proof.valid else "Not proven to be a kernel"
-    voice.line(f"  {words}: " + ("" if whole else f"{len(steps)} steps, shown with --proof"))
+    voice.line(f"  {words}: " + ("" if whole else f"{count(len(steps), 'step')}, shown with --proof"))
     for line in steps if whole else ():
         voice.line(f"  {brief(line)}")
     return bool(proof.valid)

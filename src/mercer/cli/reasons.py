@@ -139,7 +139,7 @@ def _say_similar(
     names = [name for name in names if rows and name in rows[0]] or list(rows[0] if rows else ())[:COMPARED_COLUMNS]
     target = [origin.target or "target"] if known else []
     voice.say()
-    voice.say("Most similar training rows, by the kernel of the model (1 is equal):")
+    voice.say("Most similar training rows, by the kernel of the model (1 means identical):")
     entries: list[dict[str, Any]] = [
         {
             "place": places[i] + 1 if places else None, "similarity": float(similar.similarity[k]),

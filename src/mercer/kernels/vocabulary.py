@@ -120,7 +120,7 @@ def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
 
     >>> space, kernels = suited(["a text", "another"])
     >>> space, next(iter(kernels))
-    ('strings', 'runs of 1 to 3 symbols')
+    ('strings', 'n-grams of 1 to 3 symbols')
     >>> suited([[1.0, 2.0], [3.0, 4.0]])
     (None, {})
     """

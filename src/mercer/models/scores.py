@@ -84,6 +84,15 @@ class Score:
     baseline: float
 
     @property
+    def rounded_baseline(self) -> float:
+        """The baseline to show: an R² near 0 is 0, since the mean of other rows differs only a little.
+
+        >>> Score("R²", 0.8, 0.7, 0.9, -1.9e-5).rounded_baseline, Score("RMSE", 3.0, 2.5, 3.5, 0.004).rounded_baseline
+        (0.0, 0.004)
+        """
+        return round(self.baseline, 2) + 0.0 if self.name == "R²" else self.baseline
+
+    @property
     def gain(self) -> float:
         """The improvement over the baseline: the difference of shares, or the relative reduction of the error.
 

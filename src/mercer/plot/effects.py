@@ -146,7 +146,8 @@ class PartialDependence(Display):
         u, v = (np.asarray(grid, dtype=np.float64) for grid in self.effect.grids)
         values = np.where(_inside(self.points, u, v), self.effect.values, np.nan)
         picture = ax.pcolormesh(u, v, values.T, cmap=palette.amounts(), shading="nearest", rasterized=True)
-        shown = self.points[:: -(-len(self.points) // SHOWN_POINTS)]
+        within = ((self.points >= [u[0], v[0]]) & (self.points <= [u[-1], v[-1]])).all(axis=1)
+        shown = self.points[within][:: -(-len(self.points) // SHOWN_POINTS)]
         ax.plot(*shown.T, "o", color=palette.ink, **(dots(len(shown)) | {"alpha": 0.25}))
         beside(ax, picture, name)
         ax.set(xlabel=caption(self.effect.columns[0], 60), ylabel=caption(self.effect.columns[1], 40))

@@ -224,7 +224,7 @@ class Plots:
     def _band(self) -> str:
         if self._with_intervals is None:
             return ""
-        of = "" if len(self.names) == 1 else ", the mean of those of the rows"
+        of = "" if len(self.names) == 1 else ", averaged over these rows"
         return f"The band is the {100 * COVERAGE:.0f} % prediction interval{of}."
 
     @cached_property

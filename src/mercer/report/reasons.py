@@ -114,6 +114,6 @@ def _similar(model: Any, X: Any, y: NDArray[Any], row: Any, names: list[str]) ->
         for k, i in enumerate(similar.rows)
     ]
     header = ["similarity", "actual", *(cut(every[j], 30) for j in shown)]
-    words = "The most similar training rows, by the kernel of the model (1 is equal):"
+    words = "The most similar training rows, by the kernel of the model (1 means identical):"
     long = [2 + k for k in range(len(shown)) if max(len(row[2 + k]) for row in rows) > LONG]
     return paragraph(words) + table(header, rows, (0,), long, small=True)

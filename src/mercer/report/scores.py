@@ -79,7 +79,7 @@ def _off_by(truth: NDArray[Any], judgement: Judgement) -> str:
 
 def _beside(score: Score) -> str:
     parts = [f"90 %: {number(score.low, 3)} … {number(score.high, 3)}"] if np.isfinite(score.low) else []
-    parts += [f"baseline: {number(score.baseline, 3)}"] if np.isfinite(score.baseline) else []
+    parts += [f"baseline: {number(score.rounded_baseline, 3)}"] if np.isfinite(score.baseline) else []
     return "; ".join(parts)
 
 

@@ -110,7 +110,7 @@ def solve(
         solution = Iteration(
             problem, choice, _budget(budget), tol, random_state, progress, checkpoint, max_passes
         ).solve()
-    return replace(solution, status=f"{solution.status} ({choice.why})")
+    return replace(solution, status=f"{solution.status} ({choice.why})") if solver == "auto" else solution
 
 
 def _on_all_points(problem: LeastSquares, solution: Solution) -> Matrix:

@@ -134,13 +134,13 @@ def solve(
 def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, Any], error: float) -> str:
     """The centres, the method and the error, in words."""
     n, m = problem.n, stats["centers"]
-    which = f"{m} {centers if isinstance(centers, str) else 'given'} centres"
+    which = f"{m:,} centres ({centers if isinstance(centers, str) else 'given'})"
     if wanted == n:
         which = "all points as centres"
     if m < wanted:
-        which += f" ({wanted - m} more add nothing to their span)"
-    way = "exactly" if stats["sampled_rows"] == n else f"by {stats['iterations']} steps of conjugate gradients"
-    return f"least squares on {which} for {n} points, {way} in {stats['dtype']}, relative error {error:.1e}"
+        which += f" ({wanted - m:,} more add nothing to their span)"
+    way = "solved directly" if stats["sampled_rows"] == n else f"by {stats['iterations']} steps of conjugate gradients"
+    return f"Nyström approximation with {which} for {n:,} points, {way} in {stats['dtype']}, relative error {error:.1e}"
 
 
 def _precisions(gram: Gram, tol: float, exact: bool) -> list[Any]:

@@ -60,8 +60,8 @@ class Strings(Space):
                 stacklevel=2,
             )
         short: dict[str, Similarity] = {
-            "runs of 1 to 3 symbols": Spectrum((1, 3)).normalize(),
-            "runs of 3 to 5 symbols": Spectrum((3, 5)).normalize(),
+            "n-grams of 1 to 3 symbols": Spectrum((1, 3)).normalize(),
+            "n-grams of 3 to 5 symbols": Spectrum((3, 5)).normalize(),
         }
         if any(" " in x for x in X):
             return short | {"words": NGrams((1, 2), unit="words").normalize()}

@@ -117,9 +117,9 @@ def candidates(points: Points, roles: Mapping[str, str] | None = None) -> Candid
             numeric = kernel.on(*names)
             kernels[f"{name} × categories" if named else name] = numeric if words is None else numeric * words
     summary = ", ".join(
-        f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
+        f"{sum(r.role == role for r in plan.roles)} {role}" for role in dict.fromkeys(r.role for r in plan.roles)
     )
-    return Candidates(kernels, None, f"a table: {summary}")
+    return Candidates(kernels, None, f"columns by kind: {summary}")
 
 
 def _of_an_only_column(role: Role, table: Any) -> dict[str, Kernel]:

@@ -42,7 +42,7 @@ MANY_CLASSES = 5
 # carries less information. Both as in `Problem`.
 FREEDOM, ENOUGH = 0.05, 500
 # The measure by which losses are compared.
-LOO_LOG_LOSS = Measure("loo", "log-loss when each row is left out", greater=False)
+LOO_LOG_LOSS = Measure("loo", "log loss when each row is left out", greater=False)
 
 
 def class_values(model: Any, X: Any) -> Matrix:
@@ -242,7 +242,7 @@ class Classification(Task):
             logistic = attempt(logistic)
         best, why = tried[0][0], "as requested"
         if requested == "auto":
-            why = "its closed form suits this number of rows and classes"
+            why = "it has a closed-form solution, which is fast for this number of rows and classes"
         if len(tried) == 2:
             better = self.clearly(tried[0][1], tried[1][1], index)
             best = logistic if better else best

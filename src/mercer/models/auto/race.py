@@ -74,7 +74,7 @@ def race(
     seen.sort(key=lambda e: (-e.rows, e.error))
     trials = [entry.times(problem.units).trial(variance) for entry in seen]
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
-    why = f"the smallest leave-one-out error{'' if least else ' for its number of widths'}, "
+    why = f"the smallest leave-one-out error{'' if least else ' among kernels with the same number of widths'}, "
     why += f"{best.error / variance:.3g} of the variance; {_in_words(best, problem)}"
     if best.error >= NO_BETTER * variance:
         why += (

@@ -158,7 +158,7 @@ class Search:
         why = f"fitted to {self.last}"
         if len(held_out):
             why += f"; {len(held_out):,} of them only for its probabilities"
-        self.record.add("Solver", type(fit.model).__name__, f"{why}. {fit.model.status_}", began=began)
+        self.record.add("Solver", type(fit.model).__name__, f"{why}; {fit.model.status_}", began=began)
         return fit
 
     def fit(self, loss: LossChoice, rows: Index | None, limits: dict[str, Any]) -> tuple[Fit, bool]:

@@ -31,6 +31,8 @@ COMPARED = 6
 """The number of columns whose pairs are compared by default, those with the strongest effects."""
 LEVELS = 12
 """The largest number of values of a category, the most frequent ones."""
+OUTSIDE = 0.01
+"""The share of the smallest and of the largest values that a grid leaves out: little is known between outliers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +231,7 @@ def _shown(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def grid_rows(values: NDArray[Any], most: int) -> Index:
-    """The rows whose values stand for a column: spread over the range of numbers, or the most frequent categories.
+    """The rows whose values stand for a column: spread over 98 % of the numbers, or the most frequent categories.
 
     >>> grid_rows(np.array([5.0, 1.0, 3.0, 3.1, np.nan]), 3)
     array([1, 2, 0])
@@ -244,7 +246,7 @@ def grid_rows(values: NDArray[Any], most: int) -> Index:
     different, first = np.unique(values[rows], return_index=True)
     if len(different) > most:
         numbers = different.astype(np.float64)
-        steps = np.linspace(numbers[0], numbers[-1], most)
+        steps = np.linspace(*np.quantile(values[rows].astype(np.float64), [OUTSIDE, 1 - OUTSIDE]), most)
         nearest = np.abs(numbers - steps[:, None]).argmin(axis=1)
         first = first[np.unique(nearest)]
     return np.asarray(rows[first])

@@ -128,7 +128,8 @@ class Comparison:
             rank = "" if contender.judgement is None else f"{k + 1}{'=' if contender.tied and k else ''}"
             values = [None if score is None else score.value for score in scores]
             rows.append([rank, contender.name, *values, seconds(contender.seconds)])
-        baseline = [next((s.baseline for c in self.contenders if (s := c.score(name))), None) for name in self.measures]
+        scores = [next((s for c in self.contenders if (s := c.score(name))), None) for name in self.measures]
+        baseline = [None if score is None else score.rounded_baseline for score in scores]
         rows.append(["", "baseline", *baseline, ""])
         return header, rows
 
