@@ -73,6 +73,17 @@ def test_the_scores_of_folds_are_those_of_their_predictions_and_of_the_training_
     assert (np.bincount(judgement.folds) == 30).all()
 
 
+def test_the_baseline_of_folds_is_a_rate_with_an_exposure():
+    rng = np.random.default_rng(0)
+    X, exposure = rng.normal(size=(40, 1)), rng.uniform(0.5, 5.0, 40)
+    y = rng.poisson(2 * exposure).astype(float)
+    folds = make_folds(40, 4)
+    judgement = judge_by_folds(lambda X, y: mc.Ridge().fit(X, y), X, y, folds, exposure=exposure)
+    rates = [np.full(len(f.test), y[f.train].sum() / exposure[f.train].sum()) * exposure[f.test] for f in folds]
+    errors = y[np.concatenate([f.test for f in folds])] - np.concatenate(rates)
+    assert judgement["RMSE"].baseline == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
 def test_the_probabilities_of_folds_have_a_column_for_every_class():
     X, y = np.arange(30.0)[:, None], np.array(["a", "b", "c"]).repeat(10)
     folds = [(np.arange(20), np.arange(20, 30)), (np.arange(10, 30), np.arange(10))]

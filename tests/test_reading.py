@@ -356,6 +356,9 @@ def test_counts_over_an_exposure(capsys):
     assert rows[80]["prediction"] == 0
     double = model.predict(X.with_columns(years=2 * pl.col("years")))
     np.testing.assert_allclose(double, 2 * model.predict(X), rtol=1e-12)
+    frame[test].write_csv("held.csv")
+    evaluated = json.loads(told(capsys, "evaluate", "m.mercer", "held.csv", "--json")[1])["scores"]
+    assert {score["name"]: score["baseline"] for score in evaluated}["RMSE"] == pytest.approx(baseline["RMSE"])
     assert told(capsys, "evaluate", "m.mercer", "claims.csv")[0] == 0
     explained = json.loads(told(capsys, "explain", "m.mercer", "--data", "claims.csv", "--json")[1])
     assert list(explained["importance"]["columns"]) == ["age"]  # the exposure is not a feature

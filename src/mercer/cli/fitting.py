@@ -46,7 +46,6 @@ from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
 from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.judging.overlap import Overlap
-from mercer.models.judging.rates import RateBaseline
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
 from mercer.tuning.folds import Fold, make_folds
@@ -106,7 +105,7 @@ def fit(
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
-    apart = problem.groups is not None or problem.times is not None
+    apart, exposure = problem.groups is not None or problem.times is not None, problem.exposure
     if plan:
         last_fit = menu.plan(model, X, y, kernel=expression, roles=problem.roles, centers=centers, time=budget)
         _say_plan(voice, last_fit)
@@ -148,15 +147,18 @@ def fit(
                 return menu.fit(model, rows, targets, sample_weight=own, **settings).model
 
             judgement = judge_by_folds(
-                fit_fold, X, y, several, groups=problem.groups, intervals=True, apart=apart, progress=update,
+                fit_fold, X, y, several, groups=problem.groups, exposure=exposure, intervals=True, apart=apart,
+                progress=update,
             )  # fmt: skip
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions, apart=apart)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
+            known, scored_exposure = (None, None) if exposure is None else (exposure[train], exposure[test])
             judgement = judge(
-                fitted.model, *held_out, baseline_of(problem, train, test), intervals=True, apart=apart, groups=groups
-            )
+                fitted.model, *held_out, Baseline.of(y, classes=classes, exposure=known), intervals=True, apart=apart,
+                groups=groups, exposure=scored_exposure,
+            )  # fmt: skip
             final = with_intervals(fitted.model, *held_out, apart=apart)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -172,6 +174,7 @@ def fit(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
         data="standard input" if data == "-" else Path(data).name, target=problem.target,
         target_type=problem.target_type, left_out=problem.left_out,
+        exposure=None if exposure is None else exposure[rows],
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
@@ -230,14 +233,6 @@ def require_one_split(
     for conflict, got, advice in conflicts:
         if conflict:
             raise InvalidInput("The options must describe one way to hold rows out", got=got, advice=advice)
-
-
-def baseline_of(problem: Problem, train: Any, test: Any) -> Baseline:
-    """The baseline of the training rows for the held-out rows: with an exposure, the same rate for each of them."""
-    exposure = problem.exposure
-    if exposure is None:
-        return Baseline.of(problem.y[train], classes=problem.task == "classification")
-    return RateBaseline.over(problem.y[train], exposure[train], exposure[test])
 
 
 def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, seed: int) -> list[Fold]:
@@ -394,8 +389,8 @@ def _summarise(
             ("time", seconds(spent)),
         ]
     )
-    held_out = origin.judged == "held out"
-    say_scores(voice, origin.scores, scores_title(origin), rate=held_out and problem.exposure is not None)
+    rate = origin.judged != "left out" and problem.exposure is not None
+    say_scores(voice, origin.scores, scores_title(origin), rate=rate)
     say_details(voice, details, brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))

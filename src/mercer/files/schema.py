@@ -312,6 +312,7 @@ Baseline
     classes: tuple(plain)
     shares: tuple(real)
     low? high?: real
+    rate?: none | real
 Score
     name: text
     value low high baseline: real

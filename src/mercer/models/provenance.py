@@ -113,6 +113,7 @@ class Provenance:
         classes: bool = False,
         columns: Mapping[str, str] | None = None,
         places: Any = (),
+        exposure: Any = None,
         **facts: Any,
     ) -> Provenance:
         """The provenance of a model that was just fitted to these rows, with further attributes by name.
@@ -137,7 +138,7 @@ class Provenance:
             task="classification" if classes else "regression",
             columns=dict(columns),
             rows=length(X),
-            baseline=Baseline.of(y, classes=classes),
+            baseline=Baseline.of(y, classes=classes, exposure=exposure),
             places=tuple(int(i) for i in places) if len(places) <= PLACES else (),
             targets=tuple(np.asarray(y).tolist()) if 0 < len(places) <= PLACES else (),
             seen=Seen.of(X, y),

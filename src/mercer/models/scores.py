@@ -36,11 +36,16 @@ rows directly."""
 class Baseline:
     """A model without columns: the mean, median and middle 90 % of the training targets, or the share of each class.
 
+    Of counts over an exposure, `rate` is their sum divided by that of the exposures: the mean for an exposure of 1.
+
     >>> import numpy as np
     >>> Baseline.of(np.array([1.0, 2.0, 6.0]))
-    Baseline(mean=3.0, median=2.0, classes=(), shares=(), low=1.1, high=5.6)
+    Baseline(mean=3.0, median=2.0, classes=(), shares=(), low=1.1, high=5.6, rate=None)
     >>> Baseline.of(np.array(["no", "no", "yes", "no"]), classes=True)
-    Baseline(mean=nan, median=nan, classes=('no', 'yes'), shares=(0.75, 0.25), low=nan, high=nan)
+    Baseline(mean=nan, median=nan, classes=('no', 'yes'), shares=(0.75, 0.25), low=nan, high=nan, rate=None)
+    >>> counts = Baseline.of(np.array([1.0, 2.0]), exposure=np.array([2.0, 4.0]))
+    >>> counts.rate, counts.guesses(np.array([0.0, 2.0]), np.array([1.0, 3.0])).mean
+    (0.5, array([0.5, 1.5]))
     """
 
     mean: float = np.nan
@@ -49,20 +54,22 @@ class Baseline:
     shares: tuple[float, ...] = ()
     low: float = np.nan
     high: float = np.nan
+    rate: float | None = None
 
     @classmethod
-    def of(cls, y: NDArray[Any], *, classes: bool = False) -> Baseline:
-        """The baseline of these training targets."""
+    def of(cls, y: NDArray[Any], *, classes: bool = False, exposure: Matrix | None = None) -> Baseline:
+        """The baseline of these training targets, and of their exposures if they are counts over these."""
         y = np.asarray(y)
         if not classes:
             tail = (1 - COVERAGE) / 2
             low, median, high = np.quantile(y.astype(np.float64), [tail, 0.5, 1 - tail]).tolist()
-            return cls(mean=float(y.astype(np.float64).mean()), median=median, low=low, high=high)
+            rate = None if exposure is None else float(y.sum() / exposure.sum())
+            return cls(mean=float(y.astype(np.float64).mean()), median=median, low=low, high=high, rate=rate)
         values, times = np.unique(y, return_counts=True)
         return cls(classes=tuple(values.tolist()), shares=tuple((times / len(y)).tolist()))
 
-    def guesses(self, y: NDArray[Any]) -> Guesses:
-        """The predictions of this baseline for rows with the targets y."""
+    def guesses(self, y: NDArray[Any], exposure: Matrix | None = None) -> Guesses:
+        """The predictions of this baseline for rows with the targets y: one rate for all of them if it is known."""
         values, shares = np.asarray(self.classes), np.asarray(self.shares)
         if len(values):
             right = (y == values[shares.argmax()]).astype(np.float64)
@@ -70,6 +77,8 @@ class Baseline:
         else:
             right = share = np.full(len(y), np.nan)
         mean, median, low, high = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
+        if self.rate is not None and exposure is not None:
+            mean = self.rate * exposure
         return Guesses(mean, median, low, high, right, share)
 
 
@@ -248,6 +257,7 @@ def judge(
     intervals: bool = False,
     apart: bool = False,
     groups: Any = None,
+    exposure: Matrix | None = None,
     by: Judged = "held out",
 ) -> Judgement:
     """Score a fitted regressor or classifier on rows.
@@ -262,6 +272,7 @@ def judge(
         residuals of these rows, those from the residuals of one half of the rows for the other half.
     apart : whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
+    exposure : (n,) or None. The exposures of the rows, for a baseline of counts over an exposure.
     by : which predictions are scored, for the record.
 
     >>> import numpy as np, mercer as mc
@@ -273,7 +284,7 @@ def judge(
     (['R²', 'RMSE', 'MAE'], True)
     """
     y = np.asarray(y)
-    guesses = (Baseline() if baseline is None else baseline).guesses(y)
+    guesses = (Baseline() if baseline is None else baseline).guesses(y, exposure)
     units = None if groups is None else group_numbers(groups, len(y))
     judged = predicted(model, X, y, guesses, predictions=predictions, probabilities=probabilities, units=units)
     if intervals and judged.classes is None and predictions is None:

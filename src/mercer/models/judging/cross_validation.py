@@ -35,6 +35,7 @@ def judge_by_folds(
     folds: Sequence[Fold],
     *,
     groups: Any = None,
+    exposure: Matrix | None = None,
     intervals: bool = False,
     apart: bool = False,
     progress: Callable[[str], Any] | None = None,
@@ -50,6 +51,7 @@ def judge_by_folds(
     X, y : n rows and their targets or labels.
     folds : the folds, from `mercer.tuning.folds.make_folds`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
+    exposure : (n,) or None. The exposures, of which the targets are counts: the baseline is then one rate.
     intervals : whether 90 % intervals are scored, as by `judge`.
     apart : whether the folds hold out whole groups, or later rows, as for `with_intervals`.
     progress : called with a line of text before each fold.
@@ -69,9 +71,10 @@ def judge_by_folds(
         if progress is not None:
             progress(f"fold {number + 1} of {len(folds)}: fitting {len(fold.train):,} rows")
         model = fit(take(X, fold.train), y[fold.train])
-        baseline = Baseline.of(y[fold.train], classes=is_classifier(model))
+        known, scored = (None, None) if exposure is None else (exposure[fold.train], exposure[fold.test])
+        baseline = Baseline.of(y[fold.train], classes=is_classifier(model), exposure=known)
         Z, z = take(X, fold.test), y[fold.test]
-        part = predicted(model, Z, z, baseline.guesses(z))
+        part = predicted(model, Z, z, baseline.guesses(z, scored))
         own = own_intervals(model, Z, COVERAGE) if intervals and not apart and part.classes is None else None
         parts.append(replace(part, intervals=own))
     if not parts:
