@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.counted import Counted, Counts
