@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 import mercer as mc
 from forged import changed, moved
-from mercer.data.graphs import Union, as_graph
+from mercer.data.graph_union import Union
+from mercer.data.graphs import as_graph
 from mercer.data.packing import graph_parts, graphs_from
 from mercer.data.points import owned
 from mercer.files.reading import Decoder

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import mercer as mc
 from mercer import memory
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.kernels.graphs import refinement
 from mercer.kernels.graphs.graphlets import graphlets
 from mercer.kernels.graphs.space import GRAPHS

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.graphs import Graph, finite_numbers
+from mercer.data.graph_arguments import finite_numbers
+from mercer.data.graphs import Graph
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 

@@ -1,4 +1,4 @@
-"""Graphs as frozen values, and many of them as one: their disjoint union, on which kernels work in whole arrays.
+"""Graphs as frozen values.
 
 A graph here is undirected. Its nodes and edges may have labels (any hashable values), its edges weights, its nodes rows
 of numbers. An edge from a node to itself makes the node a neighbour of itself, once. `graph_sources` reads graphs of
@@ -7,25 +7,24 @@ other libraries and matrices.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.keys import keys_of
-from mercer.data.objects import objects_of
-from mercer.data.vectors import real_numbers
+from mercer.data.graph_arguments import (
+    as_attributes,
+    as_pairs,
+    finite_numbers,
+    label_keys,
+    listed,
+    number_of_nodes,
+    once,
+)
 from mercer.errors import InvalidInput
-from mercer.validation import is_whole_number
-from mercer.words import shown
 
-Array = NDArray[Any]
-PLAIN = (int, str, float)
-"""Types whose values are equal if and only if their keys are."""
 SHOWN = 12
 """Graphs with more nodes than this are shown by their sizes."""
 
@@ -87,10 +86,10 @@ class Graph:
         attributes: Any = None,
         n: int | None = None,
     ) -> None:
-        pairs = _pairs(edges)
-        node_labels, values = _listed(labels), _attributes(attributes)
-        n = _number_of_nodes(n, pairs, node_labels, values)
-        given = _listed(edge_labels)
+        pairs = as_pairs(edges)
+        node_labels, values = listed(labels), as_attributes(attributes)
+        n = number_of_nodes(n, pairs, node_labels, values)
+        given = listed(edge_labels)
         lengths = None if weights is None else finite_numbers(weights, "Weights of edges")
         for what, part in (("labels", given), ("weights", lengths)):
             if part is not None and np.shape(part)[:1] != (len(pairs),):
@@ -99,7 +98,7 @@ class Graph:
                     got=f"{len(part)} {what} for {len(pairs)} edges",
                     advice="Pass one value per edge, in the order of the edges.",
                 )
-        pairs, first = _once(pairs, n, given, lengths)
+        pairs, first = once(pairs, n, given, lengths)
         loops = pairs[:, 0] == pairs[:, 1]
         sources = np.concatenate([pairs[:, 0], pairs[~loops, 1]])
         targets = np.concatenate([pairs[:, 1], pairs[~loops, 0]])
@@ -243,12 +242,12 @@ class Graph:
     @cached_property
     def label_keys(self) -> NDArray[np.uint64] | None:
         """The labels of the nodes as 64-bit keys."""
-        return None if self.labels is None else _keys(self.labels, "Labels of nodes")
+        return None if self.labels is None else label_keys(self.labels, "Labels of nodes")
 
     @cached_property
     def edge_keys(self) -> NDArray[np.uint64] | None:
         """The labels of the entries of `neighbours` as 64-bit keys."""
-        return None if self.edge_labels is None else _keys(self.edge_labels, "Labels of edges")
+        return None if self.edge_labels is None else label_keys(self.edge_labels, "Labels of edges")
 
     def __eq__(self, other: object) -> bool:
         """Whether nodes of the same numbers have the same edges, labels, weights and attributes."""
@@ -293,239 +292,3 @@ def as_graph(graph: Any, position: int) -> Graph:
 def at_position(error: InvalidInput, position: int) -> InvalidInput:
     """The same error, with the position of the object."""
     return type(error)(error.required, got=f"{error.got} (the graph at position {position})", advice=error.advice)
-
-
-@dataclass(frozen=True, eq=False)
-class Union:
-    """Many graphs as one, without edges between them.
-
-    Attributes
-    ----------
-    nodes : graph i has the nodes nodes[i] … nodes[i + 1] − 1.
-    ends, neighbours : the neighbours of node v are neighbours[ends[v] : ends[v + 1]].
-    labels, edge_labels : keys of the nodes, and of the entries of `neighbours`; None if the graphs have none.
-    weights, attributes : of the entries of `neighbours`, and of the nodes; None if the graphs have none.
-    """
-
-    nodes: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    labels: NDArray[np.uint64] | None
-    edge_labels: NDArray[np.uint64] | None
-    weights: NDArray[np.float64] | None
-    attributes: NDArray[np.float64] | None
-
-    @classmethod
-    def of(cls, X: Any) -> Union:
-        """The union of a data set of graphs, which must all have labels (attributes), or none of them.
-
-        If only some have weights, the edges of the others weigh 1.
-
-        >>> pair = Union.of([Graph([(0, 1)]), Graph([(0, 1)])])
-        >>> pair.nodes, pair.neighbours
-        (array([0, 2, 4]), array([1, 0, 3, 2]))
-        """
-        graphs = [as_graph(graph, i) for i, graph in enumerate(objects_of(X, "Graphs"))]
-        sizes = np.array([graph.n for graph in graphs])
-        entries = np.array([len(graph.neighbours) for graph in graphs])
-        nodes, starts = (np.concatenate([[0], np.cumsum(part)]) for part in (sizes, entries))
-        ends = np.concatenate([[0], *(graph.ends[1:] for graph in graphs)])
-        ends[1:] += np.repeat(starts[:-1], sizes)
-        neighbours = np.concatenate([graph.neighbours for graph in graphs])
-        neighbours += np.repeat(nodes[:-1], entries)
-        attributes = _joined(graphs, "attributes", "attributes of the nodes")
-        return cls(
-            nodes, ends, neighbours, _label_keys(graphs), _joined(graphs, "edge_keys", "labels of the edges"),
-            _weights(graphs), attributes,
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.nodes) - 1
-
-    @property
-    def degrees(self) -> NDArray[np.int64]:
-        """The number of neighbours of every node."""
-        return np.diff(self.ends)
-
-    def of_nodes(self) -> NDArray[np.int64]:
-        """The graph of every node."""
-        return np.repeat(np.arange(len(self)), np.diff(self.nodes))
-
-    def over_neighbours(self, values: Array) -> Array:
-        """The sum over each node's neighbours of values given by entries of `neighbours`; unsigned numbers wrap."""
-        totals = np.zeros((len(values) + 1, *values.shape[1:]), values.dtype)
-        np.cumsum(values, axis=0, out=totals[1:])
-        return totals[self.ends[1:]] - totals[self.ends[:-1]]
-
-
-def _joined(graphs: list[Graph], name: str, what: str) -> Any:
-    parts = []
-    for i, graph in enumerate(graphs):
-        try:
-            parts.append(getattr(graph, name))
-        except InvalidInput as error:
-            raise at_position(error, i) from None
-    _all_or_none([part is not None or not _can_have(name, graph) for part, graph in zip(parts, graphs)],
-                 [part is None or not _can_have(name, graph) for part, graph in zip(parts, graphs)], what)  # fmt: skip
-    present = [part for part in parts if part is not None]
-    if not present:
-        return None
-    widths = [part.shape[1:] for part in present]
-    if len(set(widths)) > 1:
-        other = next(i for i, width in enumerate(widths) if width != widths[0])
-        raise InvalidInput(
-            "All nodes must have the same number of attributes",
-            got=f"{widths[0][0]} in the first graph, {widths[other][0]} at position {other}",
-            advice="Give every node the same attributes.",
-        )
-    return np.concatenate(present)
-
-
-def _weights(graphs: list[Graph]) -> NDArray[np.float64] | None:
-    if all(graph.weights is None for graph in graphs):
-        return None
-    return np.concatenate([np.ones(len(g.neighbours)) if g.weights is None else g.weights for g in graphs])
-
-
-def _can_have(name: str, graph: Graph) -> bool:
-    """Whether there is anything to label: a graph without edges says nothing about the labels of edges."""
-    return name == "attributes" or len(graph.neighbours) > 0
-
-
-def _label_keys(graphs: list[Graph]) -> NDArray[np.uint64] | None:
-    """The keys of all nodes: each distinct label is hashed once."""
-    absent = [graph.labels is None for graph in graphs]
-    _all_or_none([not a for a in absent], absent, "labels of the nodes")
-    if absent[0]:
-        return None
-    ready = [graph.__dict__.get("label_keys") for graph in graphs]
-    if all(keys is not None for keys in ready):
-        return np.concatenate(ready)  # type: ignore[arg-type]
-    labels = list(itertools.chain.from_iterable(graph.labels or () for graph in graphs))
-    try:
-        keys = _keys(labels, "Labels of nodes")
-    except InvalidInput:
-        for i, graph in enumerate(graphs):
-            try:
-                _ = graph.label_keys
-            except InvalidInput as error:
-                raise at_position(error, i) from None
-        raise
-    keys.flags.writeable = False
-    start = 0
-    for graph in graphs:
-        graph.__dict__["label_keys"] = keys[start : start + graph.n]
-        start += graph.n
-    return keys
-
-
-def _all_or_none(with_it: list[bool], without: list[bool], what: str) -> None:
-    if all(with_it) or all(without):
-        return
-    raise InvalidInput(
-        f"Either all graphs must have {what}, or none",
-        got=f"none at position {with_it.index(False)}, and some at position {without.index(False)}",
-        advice="Add them where they are missing, with one label such as None where nothing is known.",
-    )
-
-
-def _keys(labels: Sequence[Any], what: str) -> NDArray[np.uint64]:
-    """Keys of labels. Numbers and texts, the usual labels, are looked up without a look at each type."""
-    types = set(map(type, labels))
-    if len(types) == 1 and types <= set(PLAIN):
-        distinct = list(set(labels))
-        table = dict(zip(distinct, keys_of(distinct, what).tolist()))
-        return np.fromiter(map(table.__getitem__, labels), np.uint64, len(labels))
-    return keys_of(labels, what)
-
-
-# -- arguments, checked ------------------------------------------------------------------------------------------------
-
-
-def _pairs(edges: Any) -> NDArray[np.int64]:
-    pairs = np.asarray(list(edges) if not isinstance(edges, np.ndarray) else edges)
-    if pairs.size == 0 and pairs.ndim <= 2:
-        return np.empty((0, 2), np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        square = pairs.ndim == 2 and pairs.shape[0] == pairs.shape[1]
-        raise InvalidInput(
-            "Edges must be pairs of whole numbers, the nodes that they join",
-            got=f"an array of {pairs.dtype} and shape {pairs.shape}",
-            advice="Use Graph.from_adjacency(A) for a matrix." if square else "Number the nodes from 0.",
-        )
-    if int(pairs.min()) < 0 or int(pairs.max()) >= 2**31:
-        raise InvalidInput(
-            "Nodes must be numbered from 0",
-            got=f"node {pairs.min() if pairs.min() < 0 else pairs.max()}",
-            advice="Number the nodes 0, 1, 2, ….",
-        )
-    return pairs.astype(np.int64)
-
-
-def _listed(values: Iterable[Any] | None) -> tuple[Any, ...] | None:
-    if values is None:
-        return None
-    return tuple(values.tolist()) if isinstance(values, np.ndarray) else tuple(values)
-
-
-def finite_numbers(values: Any, what: str) -> NDArray[np.float64]:
-    """A copy of the values as floats; `what` they are, for errors."""
-    try:
-        numbers = np.array(real_numbers(values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} must be numbers", got=str(error), advice="Pass one float for each.") from None
-    if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{what} must be finite", got="NaN or infinity", advice="Replace missing values first.")
-    return numbers
-
-
-def _attributes(values: Any) -> NDArray[np.float64] | None:
-    if values is None:
-        return None
-    numbers = finite_numbers(values, "Attributes of nodes")
-    if numbers.ndim not in (1, 2):
-        raise InvalidInput(
-            "Attributes of nodes must have the shape (n, d)",
-            got=f"shape {numbers.shape}",
-            advice="Pass a row per node.",
-        )
-    return numbers[:, None] if numbers.ndim == 1 else numbers
-
-
-def _number_of_nodes(n: Any, pairs: Array, labels: Any, attributes: Any) -> int:
-    sizes = {name: len(part) for name, part in (("labels", labels), ("attributes", attributes)) if part is not None}
-    if n is not None:
-        if not is_whole_number(n):
-            raise InvalidInput("`n` must be a whole number", got=repr(n), advice="Pass the number of nodes.")
-        sizes["n"] = int(n)
-    largest = int(pairs.max()) + 1 if len(pairs) else 0
-    number = next(iter(sizes.values()), largest)
-    if number == 0 and largest == 0:
-        raise InvalidInput(
-            "A graph must have at least one node", got="a graph without nodes", advice="Leave it out, or pass n=1."
-        )
-    if largest > number or any(size != number for size in sizes.values()):
-        parts = [f"{name} for {size} nodes" if name != "n" else f"n = {size}" for name, size in sizes.items()]
-        raise InvalidInput(
-            "Edges, labels and attributes must belong to the same nodes",
-            got=f"{', '.join(parts)}, and edges between {largest} nodes",
-            advice="Pass one label and one row of attributes per node, and number the nodes from 0.",
-        )
-    return number
-
-
-def _once(pairs: Array, n: int, labels: Any, weights: Any) -> tuple[Array, Array]:
-    """Every edge once, as (smaller, larger), and the position of its first appearance."""
-    low, high = pairs.min(axis=1, initial=n), pairs.max(axis=1, initial=0)
-    codes, first, which = np.unique(low * n + high, return_index=True, return_inverse=True)
-    for what, part in (("label", labels), ("weight", weights)):
-        if part is None or len(first) == len(pairs):
-            continue
-        for i, j in enumerate(first[which].tolist()):
-            if i != j and part[i] != part[j]:
-                raise InvalidInput(
-                    f"An edge must have one {what}",
-                    got=f"{shown(part[j])} and {shown(part[i])} for the edge {tuple(pairs[i].tolist())}",
-                    advice="Merge parallel edges first.",
-                )
-    return np.column_stack([codes // n, codes % n]) if len(codes) else pairs, first

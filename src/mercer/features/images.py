@@ -22,7 +22,7 @@ SAMPLED = 20_000
 """Patches among which anchors are chosen."""
 ROUNDS = 10
 """Rounds of k-means that move the anchors."""
-PATCHES = 2**16
+PATCHES = 2**14
 """Patches whose features are computed at a time."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.counted import Counted, Counts
@@ -27,7 +27,9 @@ class Graphlet(Counted):
 
     There are two graphlets of 3 nodes (path, triangle) and six of 4. They are counted exactly, from degrees, triangles
     and common neighbours, without a look at each subgraph. Labels, weights and edges from a node to itself are not
-    used. `Graphlet(4).normalize()` compares the shares of the graphlets.
+    used. `Graphlet(4).normalize()` compares the shares of the graphlets. Five nodes are not offered: there are 21
+    connected graphs of that size, and their counts need subgraphs of four nodes at every edge, not only sums over nodes
+    and edges.
 
     Parameters
     ----------

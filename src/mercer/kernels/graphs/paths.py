@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from mercer import memory
 from mercer._loops import graphs as loops
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.errors import InvalidInput
 from mercer.features.counted import mixed
 from mercer.kernels.about import About, Argument

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.errors import InvalidInput
 from mercer.features.counted import mixed
 from mercer.kernels.about import About, Argument

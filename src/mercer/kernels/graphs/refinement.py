@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.features.counted import mixed
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Axiom, Proof

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._loops import graphs as loops
-from mercer.data.graphs import Union
+from mercer.data.graph_union import Union
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
