@@ -256,7 +256,7 @@ def offered(name: str, task: Task) -> Offer:
 
 
 def task_of(name: str, exposure: bool = False) -> Literal["auto", "regression"]:
-    """ "regression" for models of numbers only, and for counts over an exposure; else "auto", by the values of the target.
+    """The task "regression" for models of numbers only and for counts over an exposure; else "auto": the values decide.
 
     So few whole numbers are counts for the model "poisson". But many different numbers are never classes, even if the
     model is for classes only.
