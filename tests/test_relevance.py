@@ -23,8 +23,8 @@ def product(n=500, noise=18, seed=0):
 
 
 def problem(X, y):
-    kernels, units, _ = candidates(Points(X), {})
-    return kernels, Problem(Points(X), y[:, None], units=units, names=tuple(map(str, range(X.shape[1]))))
+    found = candidates(Points(X), {})
+    return found.kernels, Problem(Points(X), y[:, None], units=found.units, names=tuple(map(str, range(X.shape[1]))))
 
 
 def test_the_columns_that_matter_are_found():
