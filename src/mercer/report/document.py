@@ -209,9 +209,8 @@ class _Page:
         fitted = frames.fitted_rows(self.model, n)
         but = f", {len(self.unused):,} of them not used" if self.unused else ""
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
-        plots = Plots(
-            self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, self.order
-        )  # fmt: skip
+        used = np.array([j for j in self.order if self.names[j] not in self.unused], dtype=np.int64)
+        plots = Plots(self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, used)
         parts = [
             self._cautions(),
             scores_section(self.judgement, self.z),

@@ -246,7 +246,8 @@ def grid_rows(values: NDArray[Any], most: int) -> Index:
     different, first = np.unique(values[rows], return_index=True)
     if len(different) > most:
         numbers = different.astype(np.float64)
-        steps = np.linspace(*np.quantile(values[rows].astype(np.float64), [OUTSIDE, 1 - OUTSIDE]), most)
+        low, high = np.quantile(values[rows].astype(np.float64), [OUTSIDE, 1 - OUTSIDE])
+        steps = np.linspace(low, high, most)
         nearest = np.abs(numbers - steps[:, None]).argmin(axis=1)
         first = first[np.unique(nearest)]
     return np.asarray(rows[first])
