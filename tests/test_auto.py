@@ -304,11 +304,10 @@ def test_too_little_to_learn_from():
     assert np.isfinite(AutoRegressor().fit(flat, y).predict(flat)).all()
 
 
-def test_little_memory_takes_centres():
+def test_little_memory_stores_no_matrix():
     X, y = waves(800, d=2)
     model = AutoRegressor(budget="2 MB", time=5.0).fit(X, y)
-    assert "centres" in model.status_
-    assert len(model.function_) < 300
+    assert "a matrix that is never stored" in model.status_
     assert model.score(X, y) > 0.9
 
 
@@ -363,7 +362,7 @@ def test_logarithms_are_of_all_rows_not_of_a_sample(monkeypatch):
     monkeypatch.setattr(auto_plan.Plan, "loss_rows", lambda self, fewest: 80)
     own = np.random.default_rng(2)
     X = own.normal(size=(150, 4))
-    y = np.exp(0.8 * X.sum(axis=1) + 0.1 * own.normal(size=150))
+    y = np.exp(1.2 * X.sum(axis=1) + 0.1 * own.normal(size=150))
     spoiled = y.copy()
     spoiled[y.argmin()] = 0.0
     assert AutoRegressor().fit(X, y).loss_ == "log"

@@ -144,14 +144,15 @@ def test_balanced_classes_are_all_found(name):
 
 def test_a_model_file_keeps_the_threshold(tmp_path):
     X, y = noisy(200)
-    model = menu.fit("neighbors", X, y, task="classification", decision={"threshold": "f1", "label": "no"}).model
+    fitted = menu.fit("neighbors", X, y, task="classification", decision={"threshold": "f1", "label": "no"})
+    model = fitted.model
     model.save(tmp_path / "m")
     loaded = mc.load(tmp_path / "m")
     assert (loaded.threshold_, loaded.label) == (model.threshold_, "no")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     with pytest.raises(InvalidInput, match="training rows"):
         _ = loaded.loo_proba_
-    again = menu.refit(model, X[:150], y[:150])
+    again = menu.refit(fitted, X[:150], y[:150]).model
     assert again.threshold_ == model.threshold_
     assert not hasattr(again, "_left_out")
 

@@ -147,7 +147,8 @@ def test_help_loads_nothing_heavy():
     "command",
     ["fit", "predict", "evaluate", "compare", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"],
 )
-def test_every_command_has_an_example_and_json(capsys, command):
+def test_every_command_has_an_example_and_json(capsys, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     code, out, _ = told(capsys, command, "--help")
     assert code == 0
     assert f"mercer {command}" in out

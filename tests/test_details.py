@@ -263,7 +263,7 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     judgement = judge(mc.load("m.mercer"), table.select("age"), visits, Baseline.of(visits), intervals=True)
     assert "inside 90 % intervals" in sizes_section(visits, judgement)
     assert "overdispersed" in counts_section(visits, judgement)
-    assert "90 % interval score" in scores_section(judgement)
+    assert "90 % interval score" in scores_section(judgement, visits)
 
 
 def test_the_report_names_recall_precision_and_the_rows_of_each_bin():

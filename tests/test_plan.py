@@ -34,7 +34,7 @@ def data(n, d=3):
     [
         {"alpha": 0.1},
         {"alpha": 0.1, "n_centers": 30},
-        {"alpha": 0.1, "budget": "200 kB", "kernel": mc.Polynomial(2, c=1.0)},
+        {"alpha": 0.1, "budget": "200 kB", "kernel": mc.Gaussian(1.0) * mc.Polynomial(2, c=1.0)},
         {"alpha": 0.1, "budget": "200 kB"},
         {"alpha": 1e-3, "budget": "30 kB"},
         {"alpha": "loo"},
@@ -56,7 +56,7 @@ def test_the_plan_is_what_fit_does(options):
     assert plan.nbytes > 0
     if plan.rank:
         assert f"preconditioned by {plan.rank} randomly pivoted columns" in model.status_
-    if not isinstance(model.alpha, str):
+    if not isinstance(model.alpha, str) and plan.why != "as requested":
         assert plan.why in model.status_
 
 

@@ -88,7 +88,7 @@ def test_the_page_of_commands_names_every_command_and_its_options():
     text = command_pages.pages()["reference/commands.md"]
     for command in app.registered_commands:
         assert f"## mercer {command.name or command.callback.__name__}\n" in text
-    assert "| `--target`, `-t` | The column to predict, by name or number (-1 is the last). |" in text
+    assert "The column to predict, by name or number (-1 is the last)" in text
     assert "Seed of the random numbers. Default: `0`. Takes a whole number." in text
 
 

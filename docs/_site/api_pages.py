@@ -21,7 +21,7 @@ GROUPS = {
     "Kernels on categories, sets and tables": "kernels.discrete kernels.sets kernels.tables",
     "Kernels on strings": "kernels.strings",
     "Kernels on graphs and molecules": "kernels.graphs data.graphs data.tu features.molecules",
-    "Kernels on trees, point clouds and parts": "kernels.trees kernels.distributions kernels.algebra.parts",
+    "Kernels on trees, point clouds and parts": "kernels.trees data.trees kernels.distributions kernels.algebra.parts",
     "Kernels on series and images": "kernels.series kernels.images features.series features.images",
     "Kernels of your own": "kernels.custom kernels.base kernels.about kernels.spaces kernels.vocabulary "
     "kernels.algebra.parameters",
@@ -39,7 +39,7 @@ GROUPS = {
     "Coordinates": "models.kernel_pca",
     "Tuning, comparison and intervals": "models",
     "Pictures and reports": "plot report",
-    "Files": "files",
+    "Files": "files data.batches",
     "Errors": "errors",
     "The package": "kernels",
 }

@@ -36,7 +36,7 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "f846b47201617bc7"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
+VECTORS = "218e3449b460e253"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 _INT = np.int64(0)
 COPIED = 4 * costs.WEIGHED_POINTS
 """Points that are copied for a group of queries before the queries pass over them."""

@@ -505,6 +505,7 @@ def demo(
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; an error is printed as one line."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    interrupts.begin()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `warnings_as_notes` reports those of a fit

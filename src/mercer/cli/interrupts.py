@@ -22,6 +22,11 @@ INTERRUPTED = 130
 _written: list[str] = []
 
 
+def begin() -> None:
+    """Forget the outputs of an earlier command of this process."""
+    _written.clear()
+
+
 def wrote(path: str) -> None:
     """Note that an output is complete, so that an interrupt does not deny it."""
     _written.append(path)
@@ -38,7 +43,6 @@ def message() -> str:
 
 def watch() -> None:
     """End the process after Ctrl-C, if it does not end by itself. Only in the main thread of a command."""
-    _written.clear()
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "set_wakeup_fd"):
         return
     read, write = os.pipe()

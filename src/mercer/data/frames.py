@@ -67,6 +67,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "to_numpy") and hasattr(X, "shape") and hasattr(X, "columns")  # a LazyFrame has no `to_numpy`
 
 
+def is_column(X: Any) -> bool:
+    """Whether X is one column of a frame of pandas or Polars."""
+    return hasattr(X, "to_list") and not is_frame(X)
+
+
 def _is_pandas(value: Any) -> bool:
     """Whether a frame or a column is of pandas, or of a library with the same attributes."""
     return hasattr(value, "iloc")

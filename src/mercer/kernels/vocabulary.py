@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mercer.data.frames import is_frame, listed
+from mercer.data.frames import is_column, listed
 from mercer.data.missing import is_missing
 from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels.about import About
@@ -124,7 +124,7 @@ def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
     >>> suited([[1.0, 2.0], [3.0, 4.0]])
     (None, {})
     """
-    if hasattr(X, "to_list") and not is_frame(X):
+    if is_column(X):
         X = listed(X)
     if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
         return None, {}

@@ -116,5 +116,8 @@ def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
         coef = np.atleast_2d(np.asarray(dual)).T
         points = Points(vectors)
         return (points, coef) if len(coef) == points.n else (None, None)
-    kept = inner._rows.points if hasattr(inner, "_rows") else getattr(inner, "_points", None)
+    try:
+        kept = inner._rows.points if hasattr(inner, "_rows") else getattr(inner, "_points", None)
+    except InvalidInput:  # a file without training rows
+        return None, None
     return (kept, None) if isinstance(kept, Points) else (None, None)

@@ -1,24 +1,22 @@
-"""Molecules and trees as they are, beside their most similar ones: fingerprints of SMILES, and parts of expressions.
+"""
+Molecules and trees as they are, beside their most similar ones
+===============================================================
+
+Fingerprints of SMILES, and parts of expressions.
 
 Above: paracetamol, and the three most similar of ten other medicines by the neighbourhoods of their atoms (`MinMax` of
 counts). Below: an expression of Python, and the three most similar of six others by their common parts (`PartialTree`).
-
-Run `python examples/structures.py`; the picture is written to out/structures.png. It needs RDKit.
+It needs RDKit.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 
 import mercer as mc
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 MEDICINES = {
     "paracetamol": "CC(=O)Nc1ccc(O)cc1",
@@ -57,10 +55,10 @@ def nearest(k: mc.Kernel, objects: list[object]) -> list[tuple[int, float]]:
     return [(int(i), float(values[i])) for i in np.argsort(-values, kind="stable")[:4]]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
-    out = parser.parse_args().out
+# %%
+# The most similar molecules and expressions.
+
+with mc.plot.style():
     figure, axes = plt.subplots(2, 4, figsize=(12, 5.2), layout="constrained")
     by_counts = mc.MinMax().after(mc.Fingerprint(counts=True))
     for axis, (i, value) in zip(axes[0], nearest(by_counts, list(MEDICINES.values()))):
@@ -73,9 +71,3 @@ def main() -> None:
         title = EXPRESSIONS[i] if i == 0 else f"{EXPRESSIONS[i]}: {value:.2f}"
         mc.plot.Structure.from_object(trees[i], ax=axis, title=title)
         print(title)
-    out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out / "structures.png", dpi=110)
-
-
-if __name__ == "__main__":
-    main()
