@@ -89,7 +89,7 @@ def test_the_page_of_commands_names_every_command_and_its_options():
     for command in app.registered_commands:
         assert f"## mercer {command.name or command.callback.__name__}\n" in text
     assert "The column to predict, by name or number (-1 is the last)" in text
-    assert "Seed of the random numbers. Default: `0`. Takes a whole number." in text
+    assert "| `--seed` `N` | Seed of the random numbers. Default: `0`. |" in text
 
 
 def test_commands_in_documents_exist_with_their_options():

@@ -8,22 +8,16 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from mercer.cli.app import app
 
-TAKES = {int: "whole number", float: "number"}
-
 
 def cell(text: object) -> str:
     return re.sub(r"\s+", " ", str(text)).replace("|", "\\|").replace("<", "&lt;").strip()
 
 
-def takes(kind: Any, metavar: str | None) -> str:
-    """What the value of an option is."""
+def choices(kind: Any) -> str:
+    """The values that an option may have, if they are few."""
     plain = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not Literal else [kind]
     kind = plain[0] if plain else kind
-    if get_origin(kind) is Literal:
-        return ", ".join(f"`{choice}`" for choice in get_args(kind))
-    if get_origin(kind) is list:
-        return takes(get_args(kind)[0], metavar)
-    return metavar.strip().lower() if metavar else "" if kind is bool else TAKES.get(kind, "")
+    return ", ".join(f"`{choice}`" for choice in get_args(kind)) if get_origin(kind) is Literal else ""
 
 
 def section(name: str, function: Any, epilog: str) -> str:
@@ -40,7 +34,8 @@ def section(name: str, function: Any, epilog: str) -> str:
             default = f" Default: `{value}`." if plain else ""
             # Of an annotated option, Typer keeps the first name as its default.
             names = [one for one in (info.default, *info.param_decls) if isinstance(one, str) and one.startswith("-")]
-            options.append((", ".join(f"`{one}`" for one in names), takes(kind, info.metavar), f"{info.help}{default}"))
+            value = f" `{info.metavar.strip()}`" if (info.metavar or "").strip() else ""
+            options.append((", ".join(f"`{one}`" for one in names) + value, choices(kind), f"{info.help}{default}"))
     usage = " ".join(
         ["mercer", name, *(f"[{one}]" if optional else one for one, optional, _ in arguments), "[OPTIONS]"]
     )
@@ -52,8 +47,7 @@ def section(name: str, function: Any, epilog: str) -> str:
         text += "".join(f"| `{one}` | {cell(words)} |\n" for one, _, words in arguments) + "\n"
     text += "| option | |\n|---|---|\n"
     for names, kind, words in options:
-        value = f" Takes {'one of ' if kind.startswith('`') else 'a '}{kind}." if kind else ""
-        text += f"| {names} | {cell(words + value)} |\n"
+        text += f"| {names} | {cell(words + (f' One of {kind}.' if kind else ''))} |\n"
     return text
 
 

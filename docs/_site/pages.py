@@ -29,6 +29,7 @@ PLACES = {
     "docs/svm.md": "howto/svm.md",
     "docs/tables.md": "howto/tables.md",
     "docs/your-own-kernel.md": "howto/your-own-kernel.md",
+    "docs/large-data.md": "howto/large-data.md",
     "docs/theory.md": "understand/theory.md",
     "docs/concepts.md": "understand/concepts.md",
     "docs/architecture.md": "understand/architecture.md",
