@@ -21,6 +21,7 @@ from sklearn.base import is_classifier
 from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
+from mercer.models.judging.counts import CountFit, count_fit
 from mercer.models.judging.measures import COVERAGE, MEASURES, Guesses, Predicted, measured
 from mercer.tuning.folds import group_numbers, time_ranks
 from mercer.validation import check_number, generator
@@ -164,6 +165,13 @@ class Judgement:
             folds=None if self.folds is None else self.folds[first],
             intervals=None if self.intervals is None else self.intervals[first],
         )
+
+    def count_fit(self, y: Any) -> CountFit | None:
+        """The fit of the targets y of these predictions if they are counts, with the interval of the dispersion."""
+        score = next((score for score in self.scores if score.name == "dispersion"), None)
+        if not self.counts or score is None:
+            return None
+        return count_fit(y, self.predictions, (score.low, score.high) if np.isfinite(score.low) else None)
 
     def __getitem__(self, name: str) -> Score:
         """The score of this name."""

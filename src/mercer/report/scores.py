@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from mercer.models.calibrated import CalibratedClassifier, decision_in_words
 from mercer.models.judging.by_class import scores_by_class
-from mercer.models.judging.counts import count_fit
 from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
 from mercer.models.judging.measures import COVERAGE, MEASURES, OF_INTERVALS
 from mercer.models.judging.reliability import ReliabilityCurve, event
@@ -169,14 +168,14 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
 
 def counts_section(truth: NDArray[Any], judgement: Judgement) -> str:
     """Dispersion of counts around their predicted means."""
-    fit = count_fit(truth, judgement.predictions) if judgement.counts else None
+    fit = judgement.count_fit(truth)
     if fit is None:
         return ""
     words = (
-        f"Poisson deviance {number(fit.deviance, 3)}, dispersion {fit.dispersion:.2f} ± {fit.error:.2f}: the variance "
-        f"of the counts is about {fit.dispersion:.2g} times their mean"
+        f"Poisson deviance {number(fit.deviance, 3)}, dispersion {fit.dispersion:.2f}: the variance of the counts "
+        f"is about {fit.dispersion:.2g} times their mean. The 90 % interval of the dispersion is "
+        f"[{fit.interval[0]:.2f}, {fit.interval[1]:.2f}]; it is {fit.verdict}."
     )
-    words += f", {fit.verdict.partition(':')[0]}." if not fit.verdict.startswith("as") else f", {fit.verdict}."
     if np.isfinite(fit.theta) and fit.is_overdispersed:
         words += f" A negative binomial distribution with the same dispersion has θ = {number(fit.theta, 3)}."
     return section("Counts", paragraph(words))
