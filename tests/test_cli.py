@@ -920,6 +920,14 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
         _note_doubts(voice, SimpleNamespace(), scores)
         assert len(voice.notes) == notes
         assert all("of 3 scores only one is better than the baseline" in note for note in voice.notes)
+    slightly = replace(lone[1], value=3.99)
+    for scores, known in (
+        ([lone[0], slightly, lone[2]], ""),
+        ([replace(lone[0], value=0.0, baseline=0.0)], "exposure"),
+    ):
+        voice = Voice(quiet=True)
+        _note_doubts(voice, SimpleNamespace(columns_=SimpleNamespace(exposure="years")), scores)
+        assert [known in note for note in voice.notes] == [True] * bool(known), "a small gain is a gain, too"
     for end, notes in (("iterations", 1), ("time", 1), ("converged", 0)):
         voice = Voice(quiet=True)
         _note_doubts(voice, SimpleNamespace(model_=SimpleNamespace(end_=end)), [])

@@ -40,7 +40,7 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
-from mercer.models.explaining.importance import measured_importance
+from mercer.models.explaining.importance import exposure_of, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
@@ -328,17 +328,19 @@ def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
             "the last fit stopped before it converged, so the model may be much worse than it could be: "
             "raise --time, try another --model, or --model ridge with other --centers"
         )
-    compared = [score for score in scores if np.isfinite(score.baseline) and score.name != OF_INTERVALS]
-    better = [score.name for score in compared if score.gain >= USELESS]
-    if compared and not better:
+    compared = [score for score in scores if np.isfinite(score.baseline)]
+    better = [score.name for score in compared if score.gain > 0]
+    of_predictions = [score.gain for score in compared if score.name != OF_INTERVALS]
+    knows = "training targets and the exposure" if exposure_of(model) is not None else "training targets"
+    if of_predictions and max(of_predictions) < USELESS:
         voice.note(
-            "the model is no better than the baseline, which uses no column: do not rely on it. The columns may carry "
-            "no information about the target, or another --model may do better"
+            f"the model is no better than the baseline, which knows only the {knows}: do not rely on it. The columns "
+            "may carry no information about the target, or another --model may do better"
         )
     elif len(better) == 1 < len(compared):
         voice.note(
-            f"of {len(compared)} scores only one is better than the baseline, which uses no column: {better[0]}. Check "
-            "that it is the score that matters to you, or try another --model"
+            f"of {len(compared)} scores only one is better than the baseline, which knows only the {knows}: "
+            f"{better[0]}. Check that it is the score that matters to you, or try another --model"
         )
 
 
