@@ -14,6 +14,10 @@ from sklearn.model_selection import cross_val_score
 import mercer as mc
 from mercer.data.assignment import ROLES, Roles
 from mercer.data.roles import role_of
+from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
+from mercer.report.scores import scores_section
+from mercer.tuning.folds import make_folds
 
 N = 90
 TIME = 20.0
@@ -180,6 +184,21 @@ def test_predictions_grow_with_the_exposure(model):
     with pytest.warns(UserWarning, match=r"no column 'years'.*rates"):
         rates = model.predict(frame.drop(columns="years"))
     np.testing.assert_array_equal(rates, model.predict(frame, exposure=1.0))
+
+
+def test_the_baseline_is_one_rate_times_the_exposure_wherever_it_is_shown(model):
+    frame, counts = policies()
+    rates = counts.sum() / frame["years"].sum() * frame["years"]
+    folds = judge_by_folds(lambda X, y: model, frame, counts, make_folds(N, 3))
+    left_out = judge_by_leave_one_out(model, frame, counts)
+    baseline = Baseline.of(counts, exposure=frame["years"].to_numpy())
+    for judgement in (left_out, judge(model, frame, counts, baseline)):
+        assert judgement["RMSE"].baseline == pytest.approx(np.sqrt(np.mean((counts - rates) ** 2)))
+    for judgement in (left_out, folds):
+        words = scores_section(judgement, counts[judgement.rows])
+        assert "One rate for all rows, times the exposure, would give" in words
+        assert "the mean of the training targets" not in words
+    assert "Always predicting the mean" in scores_section(judge(model, frame, counts, Baseline.of(counts)), counts)
 
 
 def test_intervals_of_counts_over_an_exposure_hold_on_new_rows(model):

@@ -13,12 +13,13 @@ from mercer.cli.fitting import note_leakage, require_one_split
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import baseline_in_words, caution_facts, score_facts
+from mercer.cli.summary import caution_facts, score_facts
 from mercer.cli.tables import problem_from
 from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.models.judging.comparison import Comparison
 from mercer.models.judging.leakage import leakage
+from mercer.models.scores import baseline_in_words
 
 PICTURES = ("png", "svg", "pdf")
 

@@ -38,9 +38,9 @@ from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
-from mercer.models.base import innermost, unwrapped
+from mercer.models.base import exposure_of, innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
-from mercer.models.explaining.importance import exposure_of, measured_importance
+from mercer.models.explaining.importance import measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
@@ -147,18 +147,14 @@ def fit(
                 return menu.fit(model, rows, targets, sample_weight=own, **settings).model
 
             judgement = judge_by_folds(
-                fit_fold, X, y, several, groups=problem.groups, exposure=exposure, intervals=True, apart=apart,
-                progress=update,
-            )  # fmt: skip
+                fit_fold, X, y, several, groups=problem.groups, intervals=True, apart=apart, progress=update
+            )
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions, apart=apart)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            known, scored_exposure = (None, None) if exposure is None else (exposure[train], exposure[test])
-            judgement = judge(
-                fitted.model, *held_out, Baseline.of(y, classes=classes, exposure=known), intervals=True, apart=apart,
-                groups=groups, exposure=scored_exposure,
-            )  # fmt: skip
+            baseline = Baseline.of(y, classes=classes, exposure=None if exposure is None else exposure[train])
+            judgement = judge(fitted.model, *held_out, baseline, intervals=True, apart=apart, groups=groups)
             final = with_intervals(fitted.model, *held_out, apart=apart)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -391,8 +387,7 @@ def _summarise(
             ("time", seconds(spent)),
         ]
     )
-    rate = origin.judged != "left out" and problem.exposure is not None
-    say_scores(voice, origin.scores, scores_title(origin), rate=rate)
+    say_scores(voice, origin.scores, scores_title(origin), rate=problem.exposure is not None)
     say_details(voice, details, brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))

@@ -19,10 +19,8 @@ from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import caution_facts, say_scores, score_facts
 from mercer.cli.tables import complete
-from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
-from mercer.models.explaining.importance import exposure_of
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.new_rows import Watch
 from mercer.models.judging.unseen import unseen_classes
@@ -197,10 +195,7 @@ def evaluate(
         warnings_as_notes(voice),
         missing_values_located(frame, data, places),
     ):
-        exposed = exposure_of(model)
-        given = is_frame(frame) and exposed in frame.columns  # without it, the model raises the error
-        exposure = frame[exposed].cast(pl.Float64, strict=False).to_numpy() if given else None
-        judgement = judge(model, frame, truth, origin.baseline, intervals=True, exposure=exposure)
+        judgement = judge(model, frame, truth, origin.baseline, intervals=True)
     cautions = _doubts(model, origin, frame, truth)
     for caution in cautions:
         voice.note(caution.words)
@@ -208,8 +203,7 @@ def evaluate(
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
-    rate = exposure is not None and origin.baseline is not None and origin.baseline.rate is not None
-    say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:", rate=rate)
+    say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:", rate=judgement.rate)
     content: dict[str, Any] = {
         "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth),
         "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,

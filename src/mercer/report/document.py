@@ -23,7 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
-from mercer.models.base import innermost, unwrapped
+from mercer.models.base import exposures_in, innermost, unwrapped
 from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
@@ -134,7 +134,7 @@ def write(
         cautions = leakage(X, y, held_out, classes=is_classifier(model), target=str(target))
     if judgement is None:
         by: Judged = "fitted" if held_out is None else "held out"
-        baseline = Baseline.of(y, classes=is_classifier(model))
+        baseline = Baseline.of(y, classes=is_classifier(model), exposure=exposures_in(X, model))
         judgement = judge(model, Z, z, baseline, intervals=held_out is not None, by=by)
     else:
         if (judgement.by == "held out") != (held_out is not None) or not (judgement.rows < len(z)).all():

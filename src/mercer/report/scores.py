@@ -12,7 +12,7 @@ from mercer.models.judging.by_class import scores_by_class
 from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
 from mercer.models.judging.measures import COVERAGE, MEASURES, OF_INTERVALS
 from mercer.models.judging.reliability import ReliabilityCurve, event
-from mercer.models.scores import Judgement, Score
+from mercer.models.scores import Judgement, Score, baseline_in_words
 from mercer.report.frames import cell
 from mercer.report.page import paragraph, section, table, tiles
 from mercer.words import number
@@ -34,22 +34,18 @@ def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
         )
     else:
         rmse = judgement["RMSE"]
+        always = "One rate for all rows, times the exposure," if judgement.rate else "Always predicting the mean"
         lead = (
-            f"Typical error {number(rmse.value, 3)} (RMSE). Always predicting the mean would give "
+            f"Typical error {number(rmse.value, 3)} (RMSE). {always} would give "
             f"{number(rmse.baseline, 3)}. {_off_by(truth, judgement)}"
         )
     names = [score.name for score in judgement.scores]
     small = (
-        "The 90 % intervals show how much the scores would vary between test sets of this size. The baseline uses no "
-        "column: it always predicts "
+        "The 90 % intervals show how much the scores would vary between test sets of this size. Prediction of the "
+        f"baseline: {baseline_in_words(set(names), rate=judgement.rate)}."
     )
-    others = ["for the MAE, their median"]
-    others += ["for the interval score, the interval of their middle 90 %"] if OF_INTERVALS in names else []
-    small += (
-        "the most frequent class of the training rows (for the log loss, the shares of the classes)."
-        if classes
-        else f"the mean of the training targets ({'; '.join(others)})."
-    )
+    if OF_INTERVALS in names:
+        small += " Baseline of the interval score: the middle 90 % of the training targets."
     words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEASURES[name].meaning}" for name in names) + "."
     warning = {
         "held out": "",
