@@ -170,6 +170,10 @@ def test_an_exposure_is_an_offset(model):
     np.testing.assert_allclose(model.loo_predictions_, peer.loo_predictions_, rtol=1e-3)
     assert model.loss_ == "poisson"
     assert "counts over an exposure" in str(model.choices_)
+    told = str(model.choices_)
+    assert "of the variance of the counts per unit of exposure" in told
+    assert "mean squared error of the counts per unit of exposure" in told
+    assert "on the scale of the target" not in told, "the errors are those of rates"
 
 
 def test_predictions_grow_with_the_exposure(model):
