@@ -898,6 +898,21 @@ def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsy
                 assert ("'b': 1 row has a number far outside" in err) == noted, (kernel, command)
 
 
+def test_the_time_is_that_of_the_whole_command(folder, capsys, monkeypatch):
+    import time
+
+    from mercer.cli.app import run
+
+    def late(*arguments, **options):
+        clock = time.monotonic
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 1000.0)
+
+    monkeypatch.setattr(mc.report, "write", late)
+    fit = ["fit", str(folder / "houses.csv"), "-t", "price", "-m", "ridge", "-o", "none", "--json"]
+    assert run([*fit, "--report", str(folder / "timed.html")], time.monotonic() - 100.0) == 0
+    assert 1100 <= json.loads(capsys.readouterr().out)["seconds"] < 1200, "from the start, with the report"
+
+
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     from types import SimpleNamespace
 

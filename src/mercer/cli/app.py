@@ -8,8 +8,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import wraps
 from importlib.util import find_spec
+from time import monotonic
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -154,7 +156,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 def _voice(json: bool, quiet: bool, no_color: bool) -> Any:
     from mercer.cli.speaking import Voice
 
-    return Voice(as_json=json, color=not no_color, quiet=quiet)
+    return Voice(as_json=json, color=not no_color, quiet=quiet, began=BEGAN.get(None))
 
 
 def _require_plots(option: str) -> None:
@@ -502,8 +504,13 @@ def demo(
 # -- exit codes --------------------------------------------------------------------------------------------------------
 
 
-def run(arguments: list[str] | None = None) -> int:
+BEGAN: ContextVar[float] = ContextVar("began")
+"""When the command began, by `time.monotonic`, before its modules were loaded."""
+
+
+def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     """Run a command and return its exit code; an error is printed as one line."""
+    BEGAN.set(monotonic() if began is None else began)
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         with warnings.catch_warnings():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,6 @@ def compare(
     reading: dict[str, Any],
 ) -> None:
     """Read a file, fit several models to the same folds, and rank them."""
-    began = time.monotonic()
     require_one_split(None, folds, repeat, roles, refit=False)
     for role in ("exposure", "weight"):
         if roles.get(role) is not None:
@@ -85,7 +83,7 @@ def compare(
     voice.say(f"Next: {_next(comparison, data, problem.target)}")
     voice.document(
         _facts(comparison) | {
-            "command": "compare", "data": data, "target": problem.target, "seconds": time.monotonic() - began,
+            "command": "compare", "data": data, "target": problem.target, "seconds": voice.seconds,
             "plot": plot, "cautions": [caution_facts(caution) for caution in cautions],
         }
     )  # fmt: skip

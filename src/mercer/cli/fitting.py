@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -82,7 +81,6 @@ def fit(
 
     With `plan`, print the solver, the time and the memory of the fit instead.
     """
-    began = time.monotonic()
     if not 0 < budget < float("inf"):
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
@@ -120,8 +118,8 @@ def fit(
     }  # fmt: skip
     if several:
         voice.note(
-            f"the {seconds(budget)} of --time are divided among {fits} fits ({len(several)} for the folds, one for the "
-            f"model): {seconds(available / fits)} each"
+            f"of the {seconds(budget)} of --time, each of {fits} fits ({len(several)} for the folds, one for the "
+            f"model) gets {seconds(available / fits)}; {seconds(budget - available)} are for the rest of the command"
         )
     held_out = (problem.X[test], problem.y[test])
     scored = (problem.X[several[0].test], problem.y[several[0].test]) if several else held_out if len(test) else None
@@ -164,7 +162,6 @@ def fit(
             update("fitting again on all rows")
             fitted = menu.refit(fitted, problem.X, problem.y, weights)
             final = moved(final, fitted.model) if isinstance(final, ConformalRegressor) else fitted.model
-    spent = time.monotonic() - began
     rows = np.arange(len(problem)) if refit else train
     final.provenance_ = Provenance.of(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
@@ -200,8 +197,8 @@ def fit(
         )
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
-        _summarise(voice, final, fitted, problem, details, spent, model_path, size, report, data)
-    facts = _facts(final, fitted, problem, judgement, spent, model_path, report, data) | details
+        _summarise(voice, final, fitted, problem, details, model_path, size, report, data)
+    facts = _facts(final, fitted, problem, judgement, voice.seconds, model_path, report, data) | details
     voice.document(facts | {"cautions": [caution_facts(caution) for caution in cautions]})
     if unsaved is not None:
         raise unsaved
@@ -370,7 +367,7 @@ def _facts(
 
 
 def _summarise(
-    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, details: dict[str, Any], spent: float,
+    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, details: dict[str, Any],
     model_path: str | None, size: int, report: str | None, data: str,
 ) -> None:  # fmt: skip
     """The answer for a person."""
@@ -384,7 +381,7 @@ def _summarise(
             *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
             ("fitted to", str(fitted.last)),
             ("solver", "" if hasattr(unwrapped(fitted.model), "choices_") else str(getattr(inner, "status_", ""))),
-            ("time", seconds(spent)),
+            ("time", seconds(voice.seconds)),
         ]
     )
     say_scores(voice, origin.scores, scores_title(origin), rate=problem.exposure is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -43,7 +42,6 @@ def predict(
     reading: dict[str, Any],
 ) -> None:
     """Predict every row of a file, batch by batch."""
-    began = time.monotonic()
     if interval is not None and not 0 < interval < 1:
         raise InvalidInput(
             "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a coverage such as 0.9."
@@ -85,7 +83,7 @@ def predict(
         for caution in watch.cautions():
             voice.note(caution.words)
         cautions = [caution_facts(caution) for caution in watch.cautions()]
-        spent = time.monotonic() - began
+        spent = voice.seconds
         target.facts = {"command": "predict", "rows": rows, "seconds": spent, "cautions": cautions}
         target.facts |= {"notes": voice.notes} if voice.notes else {}
     if not to_stdout:
@@ -163,7 +161,6 @@ def evaluate(
     reading: dict[str, Any],
 ) -> None:
     """Score a saved model on a file that contains the target."""
-    began = time.monotonic()
     model = mc.load(model_path)
     origin = provenance(model)
     name = target or origin.target
@@ -206,7 +203,7 @@ def evaluate(
     say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:", rate=judgement.rate)
     content: dict[str, Any] = {
         "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth),
-        "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,
+        "scores": score_facts(judgement.scores), "seconds": voice.seconds,
         "cautions": [caution_facts(caution) for caution in cautions],
     }  # fmt: skip
     details = detail_facts(model, truth, judgement)
