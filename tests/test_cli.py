@@ -898,6 +898,16 @@ def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsy
                 assert ("'b': 1 row has a number far outside" in err) == noted, (kernel, command)
 
 
+@pytest.mark.parametrize("role", ["exposure", "weight"])
+def test_compare_refuses_what_its_models_cannot_use_before_it_reads(role, capsys):
+    from mercer.cli.app import run
+
+    assert run(["compare", "no such file.csv", "-t", "y", f"--{role}", "years"]) == 2
+    err = capsys.readouterr().err
+    assert f"mercer compare has no --{role}" in err
+    assert f"mercer fit --{role}" in err
+
+
 def test_the_time_is_that_of_the_whole_command(folder, capsys, monkeypatch):
     import time
 

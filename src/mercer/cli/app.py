@@ -357,6 +357,13 @@ def compare(
     force: Force = False,
 ) -> None:
     """Rank models of different kinds by their scores on the same held-out rows."""
+    for role in ("exposure", "weight"):
+        if roles[role] is not None:
+            raise InvalidInput(
+                f"mercer compare has no --{role}: most of the models that it compares cannot use it",
+                got=f"--{role} {roles[role]}",
+                advice=f"Fit one model with it by mercer fit --{role}, or leave the column out by --drop.",
+            )
     header.check(data, target, roles, reading)
     if plot is not None:
         _require_plots("--plot")

@@ -44,13 +44,6 @@ def compare(
 ) -> None:
     """Read a file, fit several models to the same folds, and rank them."""
     require_one_split(None, folds, repeat, roles, refit=False)
-    for role in ("exposure", "weight"):
-        if roles.get(role) is not None:
-            raise InvalidInput(
-                "Models are compared by features only",
-                got=f"--{role} {roles[role]}",
-                advice=f"Remove --{role}; mercer fit knows it.",
-            )
     require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:
         _require_picture(plot)
