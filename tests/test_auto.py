@@ -547,11 +547,11 @@ def test_the_clock_decides_nothing_unless_it_stops(Model, n, seconds, monkeypatc
     assert other.stopped_by_ is None
     assert chosen(one) == chosen(other)
     assert np.array_equal(one.predict(X), other.predict(X))
-    assert "over before" not in other.status_
+    assert "time limit" not in other.status_
     ticking(monkeypatch, seconds)
     late = Model(time=seconds).fit(X, y)
     assert late.stopped_by_ == "time"
-    assert f"the {seconds:g} s were over before the search was done" in late.status_
+    assert f"the search was stopped at its time limit of {seconds:.3g} s" in late.status_
     assert late.score(X, y) > 0.3
 
 

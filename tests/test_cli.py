@@ -899,6 +899,31 @@ def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsy
                 assert ("'b': 1 row has a number far outside" in err) == noted, (kernel, command)
 
 
+@pytest.mark.parametrize("role", ["exposure", "weight"])
+def test_compare_refuses_what_its_models_cannot_use_before_it_reads(role, capsys):
+    from mercer.cli.app import run
+
+    assert run(["compare", "no such file.csv", "-t", "y", f"--{role}", "years"]) == 2
+    err = capsys.readouterr().err
+    assert f"mercer compare has no --{role}" in err
+    assert f"mercer fit --{role}" in err
+
+
+def test_the_time_is_that_of_the_whole_command(folder, capsys, monkeypatch):
+    import time
+
+    from mercer.cli.app import run
+
+    def late(*arguments, **options):
+        clock = time.monotonic
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 1000.0)
+
+    monkeypatch.setattr(mc.report, "write", late)
+    fit = ["fit", str(folder / "houses.csv"), "-t", "price", "-m", "ridge", "-o", "none", "--json"]
+    assert run([*fit, "--report", str(folder / "timed.html")], time.monotonic() - 100.0) == 0
+    assert 1100 <= json.loads(capsys.readouterr().out)["seconds"] < 1200, "from the start, with the report"
+
+
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     from types import SimpleNamespace
 
@@ -921,6 +946,14 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
         _note_doubts(voice, SimpleNamespace(), scores)
         assert len(voice.notes) == notes
         assert all("of 3 scores only one is better than the baseline" in note for note in voice.notes)
+    slightly = replace(lone[1], value=3.99)
+    for scores, known in (
+        ([lone[0], slightly, lone[2]], ""),
+        ([replace(lone[0], value=0.0, baseline=0.0)], "exposure"),
+    ):
+        voice = Voice(quiet=True)
+        _note_doubts(voice, SimpleNamespace(columns_=SimpleNamespace(exposure="years")), scores)
+        assert [known in note for note in voice.notes] == [True] * bool(known), "a small gain is a gain, too"
     for end, notes in (("iterations", 1), ("time", 1), ("converged", 0)):
         voice = Voice(quiet=True)
         _note_doubts(voice, SimpleNamespace(model_=SimpleNamespace(end_=end)), [])

@@ -178,7 +178,11 @@ def test_dispersion_shows_which_counts_vary_more_than_a_poisson_distribution():
     gaps = [np.abs(np.sqrt(fit.observed) - np.sqrt(fit.poisson)).max() for fit in (calm, over)]
     assert gaps[0] < 3 < gaps[1]
     assert np.abs(np.sqrt(over.observed) - np.sqrt(over.overdispersed)).max() < 4, "the other distribution fits"
-    assert CountFit.of(rng.binomial(40, mean / 40), mean).verdict.startswith("underdispersed")
+    assert CountFit.of(rng.binomial(40, mean / 40), mean).verdict.startswith("below 1")
+    for interval, words in (((1.3, 4.2), "above 1"), ((0.9, 4.2), "not distinguishable from 1"), ((0.1, 0.9), "below")):
+        fit = CountFit.of(poisson, mean, interval)
+        assert fit.verdict.startswith(words), "the words follow from the interval that is shown"
+        assert fit.is_overdispersed == (words == "above 1")
     assert count_fit(mean, mean) is None
     assert count_fit(poisson, mean - 20) is None
     with pytest.raises(InvalidInput, match="counts"):
@@ -257,6 +261,8 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     facts = json.loads(capsys.readouterr().out)
     assert [part["rows"] for part in facts["by_size"]] == [80, 80, 80]
     assert facts["counts"]["dispersion"] > 1.5
+    shown = next(score for score in facts["scores"] if score["name"] == "dispersion")
+    assert facts["counts"]["interval"] == shown["interval"]
     assert {"90 % coverage", "90 % interval score", "Poisson deviance", "dispersion"} <= {
         score["name"] for score in facts["scores"]
     }

@@ -14,6 +14,13 @@ from sklearn.model_selection import cross_val_score
 import mercer as mc
 from mercer.data.assignment import ROLES, Roles
 from mercer.data.roles import role_of
+from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
+from mercer.report.document import _Page
+from mercer.report.plots import Plots
+from mercer.report.reasons import explained_rows
+from mercer.report.scores import scores_section
+from mercer.tuning.folds import make_folds
 
 N = 90
 TIME = 20.0
@@ -166,6 +173,10 @@ def test_an_exposure_is_an_offset(model):
     np.testing.assert_allclose(model.loo_predictions_, peer.loo_predictions_, rtol=1e-3)
     assert model.loss_ == "poisson"
     assert "counts over an exposure" in str(model.choices_)
+    told = str(model.choices_)
+    assert "of the variance of the counts per unit of exposure" in told
+    assert "mean squared error of the counts per unit of exposure" in told
+    assert "on the scale of the target" not in told, "the errors are those of rates"
 
 
 def test_predictions_grow_with_the_exposure(model):
@@ -180,6 +191,41 @@ def test_predictions_grow_with_the_exposure(model):
     with pytest.warns(UserWarning, match=r"no column 'years'.*rates"):
         rates = model.predict(frame.drop(columns="years"))
     np.testing.assert_array_equal(rates, model.predict(frame, exposure=1.0))
+
+
+def test_the_baseline_is_one_rate_times_the_exposure_wherever_it_is_shown(model):
+    frame, counts = policies()
+    rates = counts.sum() / frame["years"].sum() * frame["years"]
+    folds = judge_by_folds(lambda X, y: model, frame, counts, make_folds(N, 3))
+    left_out = judge_by_leave_one_out(model, frame, counts)
+    baseline = Baseline.of(counts, exposure=frame["years"].to_numpy())
+    for judgement in (left_out, judge(model, frame, counts, baseline)):
+        assert judgement["RMSE"].baseline == pytest.approx(np.sqrt(np.mean((counts - rates) ** 2)))
+    for judgement in (left_out, folds):
+        words = scores_section(judgement, counts[judgement.rows])
+        assert "One rate for all rows, times the exposure, would give" in words
+        assert "the mean of the training targets" not in words
+    assert "Always predicting the mean" in scores_section(judge(model, frame, counts, Baseline.of(counts)), counts)
+
+
+def test_an_exposure_is_not_a_feature_that_explains(model):
+    frame, counts = policies()
+    frame = frame[["years", "age", "hospital"]]
+    parts = mc.contributions(model, frame[:2], frame)
+    assert parts.names == ("age", "hospital")
+    bars = mc.plot.ContributionBars.from_contributions(parts, X=frame)
+    assert f"age = {frame['age'][0]:.4g}"[:8] in " ".join(bars.names), "the value of the right column"
+    same = [model.predict(frame.assign(years=frame["years"][i])).mean() for i in range(2)]
+    np.testing.assert_allclose(parts.mean, same, err_msg="all rows over the exposure of the row")
+    np.testing.assert_allclose(parts.mean + parts.values.sum(axis=1), model.predict(frame[:2]))
+    judgement = judge_by_leave_one_out(model, frame, counts)
+    page = _Page(model, frame, counts, frame, counts, judgement, "claims", (), None)
+    assert page.unused == []
+    assert "years is the exposure, not a feature." in page._columns()
+    plots = Plots(model, frame, counts, frame, counts, judgement, "claims", page.names, page.order)
+    assert [page.names[j] for j in plots._drawable()] == ["age", "hospital"]
+    shown = explained_rows(model, frame, counts, frame, counts, judgement, page.names, "row", list(map(str, range(N))))
+    assert "over training rows over the same exposure, plus these contributions" in shown
 
 
 def test_intervals_of_counts_over_an_exposure_hold_on_new_rows(model):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "polars")
@@ -18,6 +19,7 @@ NEEDED = ("typer", "rich", "polars")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 0 success, 1 the answer is no or the command failed, 2 bad input, 130 interrupted."""
+    began = time.monotonic()
     if sys.stderr is None:  # closed by the caller: discard remarks, or they would go to the next file that is opened
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
@@ -41,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     from mercer.cli.app import run
 
     interrupts.watch()
-    code = run(arguments)
+    code = run(arguments, began)
     try:
         sys.stdout.flush()
     except (OSError, ValueError):  # the reader of the pipe has gone: discard the rest of the buffer

@@ -8,8 +8,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import wraps
 from importlib.util import find_spec
+from time import monotonic
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -154,7 +156,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 def _voice(json: bool, quiet: bool, no_color: bool) -> Any:
     from mercer.cli.speaking import Voice
 
-    return Voice(as_json=json, color=not no_color, quiet=quiet)
+    return Voice(as_json=json, color=not no_color, quiet=quiet, began=BEGAN.get(None))
 
 
 def _require_plots(option: str) -> None:
@@ -355,6 +357,13 @@ def compare(
     force: Force = False,
 ) -> None:
     """Rank models of different kinds by their scores on the same held-out rows."""
+    for role in ("exposure", "weight"):
+        if roles[role] is not None:
+            raise InvalidInput(
+                f"mercer compare has no --{role}: most of the models that it compares cannot use it",
+                got=f"--{role} {roles[role]}",
+                advice=f"Fit one model with it by mercer fit --{role}, or leave the column out by --drop.",
+            )
     header.check(data, target, roles, reading)
     if plot is not None:
         _require_plots("--plot")
@@ -502,8 +511,13 @@ def demo(
 # -- exit codes --------------------------------------------------------------------------------------------------------
 
 
-def run(arguments: list[str] | None = None) -> int:
+BEGAN: ContextVar[float] = ContextVar("began")
+"""When the command began, by `time.monotonic`, before its modules were loaded."""
+
+
+def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     """Run a command and return its exit code; an error is printed as one line."""
+    BEGAN.set(monotonic() if began is None else began)
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupts.begin()
     try:

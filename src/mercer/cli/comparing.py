@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ from mercer.cli.fitting import note_leakage, require_one_split
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import baseline_in_words, caution_facts, score_facts
+from mercer.cli.summary import caution_facts, score_facts
 from mercer.cli.tables import problem_from
 from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.models.judging.comparison import Comparison
 from mercer.models.judging.leakage import leakage
+from mercer.models.scores import baseline_in_words
 
 PICTURES = ("png", "svg", "pdf")
 
@@ -43,15 +43,7 @@ def compare(
     reading: dict[str, Any],
 ) -> None:
     """Read a file, fit several models to the same folds, and rank them."""
-    began = time.monotonic()
     require_one_split(None, folds, repeat, roles, refit=False)
-    for role in ("exposure", "weight"):
-        if roles.get(role) is not None:
-            raise InvalidInput(
-                "Models are compared by features only",
-                got=f"--{role} {roles[role]}",
-                advice=f"Remove --{role}; mercer fit knows it.",
-            )
     require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:
         _require_picture(plot)
@@ -84,7 +76,7 @@ def compare(
     voice.say(f"Next: {_next(comparison, data, problem.target)}")
     voice.document(
         _facts(comparison) | {
-            "command": "compare", "data": data, "target": problem.target, "seconds": time.monotonic() - began,
+            "command": "compare", "data": data, "target": problem.target, "seconds": voice.seconds,
             "plot": plot, "cautions": [caution_facts(caution) for caution in cautions],
         }
     )  # fmt: skip

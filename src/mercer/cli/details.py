@@ -10,7 +10,6 @@ from mercer.cli.speaking import Voice
 from mercer.cli.summary import finite
 from mercer.models.calibrated import decision_in_words
 from mercer.models.judging.by_class import scores_by_class
-from mercer.models.judging.counts import count_fit
 from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
 from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.reliability import ReliabilityCurve, event
@@ -62,12 +61,13 @@ def _of_numbers(truth: Any, judgement: Judgement) -> dict[str, Any]:
     if judgement.intervals is not None and len(truth) >= FEWEST_ROWS:
         parts = coverage_by_size(truth, judgement.predictions, judgement.intervals, COVERAGE)
         content["by_size"] = [asdict(part) for part in parts]
-    fit = count_fit(truth, judgement.predictions) if judgement.counts else None
+    fit = judgement.count_fit(truth)
     if fit is not None:
         content["counts"] = {
             "deviance": fit.deviance,
             "dispersion": fit.dispersion,
             "error": fit.error,
+            "interval": list(fit.interval),
             "theta": finite(fit.theta),
             "verdict": fit.verdict,
         }
@@ -94,7 +94,10 @@ def say_details(voice: Voice, facts: dict[str, Any], *, brief: bool = False) -> 
         voice.say(f"Probabilities differ from observed shares by {error:.3f} on average (calibration error).")
     if "counts" in facts:
         fit = facts["counts"]
-        voice.say(f"Counts: dispersion {fit['dispersion']:.2f} ± {fit['error']:.2f}, {fit['verdict']}.")
+        low, high = fit["interval"]
+        voice.say(
+            f"Counts: dispersion {fit['dispersion']:.2f}, 90 % interval [{low:.2f}, {high:.2f}], {fit['verdict']}."
+        )
 
 
 def _share(value: float | None) -> str:

@@ -69,7 +69,8 @@ def explain(
     )
     if origin.scores:
         voice.say()
-        say_scores(voice, origin.scores, scores_title(origin))
+        rate = origin.baseline is not None and origin.baseline.rate is not None
+        say_scores(voice, origin.scores, scores_title(origin), rate=rate)
     importance = _importance(voice, model, origin, given, top)
     content["importance"] = importance_facts(importance)
     content["influential"] = _influential(voice, model, origin, importance, top)

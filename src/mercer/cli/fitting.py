@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -38,7 +37,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
-from mercer.models.base import innermost, unwrapped
+from mercer.models.base import exposure_of, innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.explaining.importance import measured_importance
 from mercer.models.judging.cautions import Caution
@@ -82,7 +81,6 @@ def fit(
 
     With `plan`, print the solver, the time and the memory of the fit instead.
     """
-    began = time.monotonic()
     if not 0 < budget < float("inf"):
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
@@ -120,8 +118,8 @@ def fit(
     }  # fmt: skip
     if several:
         voice.note(
-            f"the {seconds(budget)} of --time are divided among {fits} fits ({len(several)} for the folds, one for the "
-            f"model): {seconds(available / fits)} each"
+            f"of the {seconds(budget)} of --time, each of {fits} fits ({len(several)} for the folds, one for the "
+            f"model) gets {seconds(available / fits)}; {seconds(budget - available)} are for the rest of the command"
         )
     held_out = (problem.X[test], problem.y[test])
     scored = (problem.X[several[0].test], problem.y[several[0].test]) if several else held_out if len(test) else None
@@ -147,18 +145,14 @@ def fit(
                 return menu.fit(model, rows, targets, sample_weight=own, **settings).model
 
             judgement = judge_by_folds(
-                fit_fold, X, y, several, groups=problem.groups, exposure=exposure, intervals=True, apart=apart,
-                progress=update,
-            )  # fmt: skip
+                fit_fold, X, y, several, groups=problem.groups, intervals=True, apart=apart, progress=update
+            )
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions, apart=apart)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            known, scored_exposure = (None, None) if exposure is None else (exposure[train], exposure[test])
-            judgement = judge(
-                fitted.model, *held_out, Baseline.of(y, classes=classes, exposure=known), intervals=True, apart=apart,
-                groups=groups, exposure=scored_exposure,
-            )  # fmt: skip
+            baseline = Baseline.of(y, classes=classes, exposure=None if exposure is None else exposure[train])
+            judgement = judge(fitted.model, *held_out, baseline, intervals=True, apart=apart, groups=groups)
             final = with_intervals(fitted.model, *held_out, apart=apart)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -168,7 +162,6 @@ def fit(
             update("fitting again on all rows")
             fitted = menu.refit(fitted, problem.X, problem.y, weights)
             final = moved(final, fitted.model) if isinstance(final, ConformalRegressor) else fitted.model
-    spent = time.monotonic() - began
     rows = np.arange(len(problem)) if refit else train
     final.provenance_ = Provenance.of(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
@@ -204,8 +197,8 @@ def fit(
         )
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
-        _summarise(voice, final, fitted, problem, details, spent, model_path, size, report, data)
-    facts = _facts(final, fitted, problem, judgement, spent, model_path, report, data) | details
+        _summarise(voice, final, fitted, problem, details, model_path, size, report, data)
+    facts = _facts(final, fitted, problem, judgement, voice.seconds, model_path, report, data) | details
     voice.document(facts | {"cautions": [caution_facts(caution) for caution in cautions]})
     if unsaved is not None:
         raise unsaved
@@ -328,17 +321,19 @@ def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
             "the last fit stopped before it converged, so the model may be much worse than it could be: "
             "raise --time, try another --model, or --model ridge with other --centers"
         )
-    compared = [score for score in scores if np.isfinite(score.baseline) and score.name != OF_INTERVALS]
-    better = [score.name for score in compared if score.gain >= USELESS]
-    if compared and not better:
+    compared = [score for score in scores if np.isfinite(score.baseline)]
+    better = [score.name for score in compared if score.gain > 0]
+    of_predictions = [score.gain for score in compared if score.name != OF_INTERVALS]
+    knows = "training targets and the exposure" if exposure_of(model) is not None else "training targets"
+    if of_predictions and max(of_predictions) < USELESS:
         voice.note(
-            "the model is no better than the baseline, which uses no column: do not rely on it. The columns may carry "
-            "no information about the target, or another --model may do better"
+            f"the model is no better than the baseline, which knows only the {knows}: do not rely on it. The columns "
+            "may carry no information about the target, or another --model may do better"
         )
     elif len(better) == 1 < len(compared):
         voice.note(
-            f"of {len(compared)} scores only one is better than the baseline, which uses no column: {better[0]}. Check "
-            "that it is the score that matters to you, or try another --model"
+            f"of {len(compared)} scores only one is better than the baseline, which knows only the {knows}: "
+            f"{better[0]}. Check that it is the score that matters to you, or try another --model"
         )
 
 
@@ -372,7 +367,7 @@ def _facts(
 
 
 def _summarise(
-    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, details: dict[str, Any], spent: float,
+    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, details: dict[str, Any],
     model_path: str | None, size: int, report: str | None, data: str,
 ) -> None:  # fmt: skip
     """The answer for a person."""
@@ -386,11 +381,10 @@ def _summarise(
             *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
             ("fitted to", str(fitted.last)),
             ("solver", "" if hasattr(unwrapped(fitted.model), "choices_") else str(getattr(inner, "status_", ""))),
-            ("time", seconds(spent)),
+            ("time", seconds(voice.seconds)),
         ]
     )
-    rate = origin.judged != "left out" and problem.exposure is not None
-    say_scores(voice, origin.scores, scores_title(origin), rate=rate)
+    say_scores(voice, origin.scores, scores_title(origin), rate=problem.exposure is not None)
     say_details(voice, details, brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))

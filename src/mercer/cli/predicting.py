@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -19,10 +18,8 @@ from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import caution_facts, say_scores, score_facts
 from mercer.cli.tables import complete
-from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
-from mercer.models.explaining.importance import exposure_of
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.new_rows import Watch
 from mercer.models.judging.unseen import unseen_classes
@@ -45,7 +42,6 @@ def predict(
     reading: dict[str, Any],
 ) -> None:
     """Predict every row of a file, batch by batch."""
-    began = time.monotonic()
     if interval is not None and not 0 < interval < 1:
         raise InvalidInput(
             "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a coverage such as 0.9."
@@ -87,7 +83,7 @@ def predict(
         for caution in watch.cautions():
             voice.note(caution.words)
         cautions = [caution_facts(caution) for caution in watch.cautions()]
-        spent = time.monotonic() - began
+        spent = voice.seconds
         target.facts = {"command": "predict", "rows": rows, "seconds": spent, "cautions": cautions}
         target.facts |= {"notes": voice.notes} if voice.notes else {}
     if not to_stdout:
@@ -165,7 +161,6 @@ def evaluate(
     reading: dict[str, Any],
 ) -> None:
     """Score a saved model on a file that contains the target."""
-    began = time.monotonic()
     model = mc.load(model_path)
     origin = provenance(model)
     name = target or origin.target
@@ -197,10 +192,7 @@ def evaluate(
         warnings_as_notes(voice),
         missing_values_located(frame, data, places),
     ):
-        exposed = exposure_of(model)
-        given = is_frame(frame) and exposed in frame.columns  # without it, the model raises the error
-        exposure = frame[exposed].cast(pl.Float64, strict=False).to_numpy() if given else None
-        judgement = judge(model, frame, truth, origin.baseline, intervals=True, exposure=exposure)
+        judgement = judge(model, frame, truth, origin.baseline, intervals=True)
     cautions = _doubts(model, origin, frame, truth)
     for caution in cautions:
         voice.note(caution.words)
@@ -208,11 +200,10 @@ def evaluate(
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
-    rate = exposure is not None and origin.baseline is not None and origin.baseline.rate is not None
-    say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:", rate=rate)
+    say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:", rate=judgement.rate)
     content: dict[str, Any] = {
         "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth),
-        "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,
+        "scores": score_facts(judgement.scores), "seconds": voice.seconds,
         "cautions": [caution_facts(caution) for caution in cautions],
     }  # fmt: skip
     details = detail_facts(model, truth, judgement)

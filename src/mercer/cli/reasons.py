@@ -11,6 +11,7 @@ from mercer.cli.kept_rows import Given, kept_table, places_of, row_values, targe
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.models.base import exposure_of
 from mercer.models.explaining.contributions import Contributions
 from mercer.models.explaining.similar import SimilarRows, kept_rows
 from mercer.models.provenance import Provenance
@@ -67,7 +68,9 @@ def explain_row(
     names = list(values)
     if parts is not None:
         names = [name for name, _, _ in parts.ranked()]
-        content["mean"], content["contributions"] = float(parts.mean[0]), _say_contributions(voice, parts, values)
+        over = "" if exposure_of(model) is None else " over the same exposure"
+        content["mean"] = float(parts.mean[0])
+        content["contributions"] = _say_contributions(voice, parts, values, over)
     if similar is not None:
         names = names[:COMPARED_COLUMNS]
         content["similar"] = _say_similar(voice, model, origin, similar, names)
@@ -110,13 +113,15 @@ def _interval(model: Any, X: Any) -> list[float] | None:
     return np.asarray(model.predict_interval(X, COVERAGE))[0].tolist()
 
 
-def _say_contributions(voice: Voice, parts: Contributions, values: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Print the contributions, the largest first."""
+def _say_contributions(
+    voice: Voice, parts: Contributions, values: dict[str, Any], over: str
+) -> dict[str, dict[str, float]]:
+    """Print the contributions, the largest first; `over` says over what the mean was taken."""
     ranked = parts.ranked()
     what = "prediction" if parts.labels is None else f"probability of {parts.labels[0]}"
     voice.say(
         f"The {what}, {number(float(parts.predictions[0]))}, is the mean {number(float(parts.mean[0]))} of the "
-        f"training rows plus the contributions of the columns{'' if parts.exact else ' (± standard error)'}:"
+        f"training rows{over} plus the contributions of the columns{'' if parts.exact else ' (± standard error)'}:"
     )
     shown = [[name, values.get(name), f"{value:+.4g}", f"{error:.2g}" if error else ""]
              for name, value, error in ranked[:SHOWN_COLUMNS]]  # fmt: skip

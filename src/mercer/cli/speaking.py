@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,11 +33,20 @@ class Voice:
     as_json : print one JSON document instead of text.
     color : allow colours (on a terminal).
     quiet : print neither notes nor progress.
+    began : when the command began, by `time.monotonic`; by default now.
     """
 
-    def __init__(self, *, as_json: bool = False, color: bool = True, quiet: bool = False) -> None:
+    def __init__(
+        self, *, as_json: bool = False, color: bool = True, quiet: bool = False, began: float | None = None
+    ) -> None:
+        self.began = time.monotonic() if began is None else began
         self.as_json, self.quiet, self.color = as_json, quiet, allows_color(color)
         self.notes: list[str] = []
+
+    @property
+    def seconds(self) -> float:
+        """The time since the command began, with the loading of its modules."""
+        return time.monotonic() - self.began
 
     @property
     def width(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,7 @@ from mercer.models.explaining.importance import Importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.provenance import Provenance
-from mercer.models.scores import Score
+from mercer.models.scores import Score, baseline_in_words
 from mercer.words import brief, count, number, one_line
 
 NAMED = 5
@@ -117,22 +117,6 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str, *, rate: bool 
         voice.say(f"  Baseline: {baseline_in_words(names, rate=rate)}.")
     if OF_INTERVALS in names:
         voice.say("  Baseline of the interval score: the middle 90 % of the training targets.")
-
-
-def baseline_in_words(names: Set[str], *, rate: bool = False) -> str:
-    """What the baseline of these measures predicts; `rate` says that the targets are counts over an exposure.
-
-    >>> baseline_in_words({"R²", "RMSE", "MAE"})
-    'always the mean of the training targets (for the MAE their median)'
-    """
-    if "accuracy" not in names:
-        mean = "the mean of the training targets"
-        if rate:
-            mean = "one rate for all rows, that of the training rows, times the exposure"
-        median = "the median of the training targets" if rate else "their median"
-        return f"always {mean}" + (f" (for the MAE {median})" if "MAE" in names else "")
-    shares = " (for the log loss the share of each class)" if "log loss" in names else ""
-    return f"always the most frequent class of the training rows{shares}"
 
 
 def scores_title(origin: Provenance) -> str:

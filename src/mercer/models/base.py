@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from mercer.data.frames import is_frame, require_distinct_names, unframed
+from mercer.data.frames import arrays, column_names, is_frame, require_distinct_names, selected, unframed
 from mercer.data.points import Points, owned
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
@@ -274,6 +274,24 @@ def rows_of_innermost(model: Any, X: Any) -> Any:
     while hasattr(model, "model_"):
         X, model = model.columns_.select(X) if hasattr(model, "columns_") else X, model.model_
     return X
+
+
+def exposure_of(model: Any) -> str | None:
+    """The column that is the exposure of a model's counts, or None."""
+    while model is not None:
+        if hasattr(model, "columns_"):
+            name: str | None = model.columns_.exposure
+            return name
+        model = getattr(model, "model_", None)
+    return None
+
+
+def exposures_in(X: Any, model: Any) -> Matrix | None:
+    """The exposures of the rows X of a model of counts, shape (n,); None if X has no such column."""
+    name = exposure_of(model)
+    if name is None or name not in column_names(X):
+        return None
+    return np.asarray(arrays(selected(X, [name]))[0], dtype=np.float64)
 
 
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:

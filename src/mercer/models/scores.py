@@ -11,6 +11,7 @@ shows what another test set of this size might give, not what another training s
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,7 +21,8 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.models.base import innermost
+from mercer.models.base import exposures_in, innermost
+from mercer.models.judging.counts import CountFit, count_fit
 from mercer.models.judging.measures import COVERAGE, MEASURES, Guesses, Predicted, measured
 from mercer.tuning.folds import group_numbers, time_ranks
 from mercer.validation import check_number, generator
@@ -82,6 +84,22 @@ class Baseline:
         return Guesses(mean, median, low, high, right, share)
 
 
+def baseline_in_words(names: Set[str], *, rate: bool = False) -> str:
+    """What the baseline of these measures predicts; `rate` says that the targets are counts over an exposure.
+
+    >>> baseline_in_words({"R²", "RMSE", "MAE"})
+    'always the mean of the training targets (for the MAE their median)'
+    """
+    if "accuracy" not in names:
+        mean = "the mean of the training targets"
+        if rate:
+            mean = "one rate for all rows, that of the training rows, times the exposure"
+        median = "the median of the training targets" if rate else "their median"
+        return f"always {mean}" + (f" (for the MAE {median})" if "MAE" in names else "")
+    shares = " (for the log loss the share of each class)" if "log loss" in names else ""
+    return f"always the most frequent class of the training rows{shares}"
+
+
 @dataclass(frozen=True)
 class Score:
     """A measure with its 90 % interval (NaN for few rows) and the value of the baseline (NaN if it is not known)."""
@@ -129,6 +147,7 @@ class Judgement:
     folds : the number of the fold that made each prediction, shape (m,); None without folds.
     intervals : the ends of 90 % intervals, shape (m, 2); None if they are not judged.
     counts : whether the targets are counts and the predictions their means.
+    rate : whether the baseline is one rate for all rows times their exposures.
     """
 
     predictions: NDArray[Any]
@@ -141,6 +160,7 @@ class Judgement:
     folds: Index | None = None
     intervals: Matrix | None = None
     counts: bool = False
+    rate: bool = False
 
     @classmethod
     def of(cls, predicted: Predicted, by: Judged, rows: Index | None = None, folds: Index | None = None) -> Judgement:
@@ -149,7 +169,7 @@ class Judgement:
         rows = np.arange(len(predicted.y)) if rows is None else rows
         return cls(
             predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows,
-            folds, predicted.intervals, predicted.counts,
+            folds, predicted.intervals, predicted.counts, predicted.rate,
         )  # fmt: skip
 
     def once(self) -> Judgement:
@@ -164,6 +184,13 @@ class Judgement:
             folds=None if self.folds is None else self.folds[first],
             intervals=None if self.intervals is None else self.intervals[first],
         )
+
+    def count_fit(self, y: Any) -> CountFit | None:
+        """The fit of the targets y of these predictions if they are counts, with the interval of the dispersion."""
+        score = next((score for score in self.scores if score.name == "dispersion"), None)
+        if not self.counts or score is None:
+            return None
+        return count_fit(y, self.predictions, (score.low, score.high) if np.isfinite(score.low) else None)
 
     def __getitem__(self, name: str) -> Score:
         """The score of this name."""
@@ -272,7 +299,8 @@ def judge(
         residuals of these rows, those from the residuals of one half of the rows for the other half.
     apart : whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
-    exposure : (n,) or None. The exposures of the rows, for a baseline of counts over an exposure.
+    exposure : (n,) or None. The exposures of the rows, for a baseline of counts over an exposure; by default the column
+        of X that is the exposure of the model.
     by : which predictions are scored, for the record.
 
     >>> import numpy as np, mercer as mc
@@ -284,9 +312,11 @@ def judge(
     (['R²', 'RMSE', 'MAE'], True)
     """
     y = np.asarray(y)
-    guesses = (Baseline() if baseline is None else baseline).guesses(y, exposure)
+    baseline = Baseline() if baseline is None else baseline
     units = None if groups is None else group_numbers(groups, len(y))
-    judged = predicted(model, X, y, guesses, predictions=predictions, probabilities=probabilities, units=units)
+    judged = predicted(
+        model, X, y, baseline, predictions=predictions, probabilities=probabilities, units=units, exposure=exposure
+    )
     if intervals and judged.classes is None and predictions is None:
         # Imported here, since intervals need the record of where a model comes from, and that needs this module.
         from mercer.models.judging.held_out_intervals import held_out_intervals
@@ -300,11 +330,12 @@ def predicted(
     model: Any,
     X: Any,
     y: NDArray[Any],
-    guesses: Guesses,
+    baseline: Baseline,
     *,
     predictions: NDArray[Any] | None = None,
     probabilities: Matrix | None = None,
     units: Index | None = None,
+    exposure: Matrix | None = None,
 ) -> Predicted:
     """The predictions of a fitted model for rows, beside their targets and the guesses of a baseline."""
     classes, P = np.asarray(model.classes_) if is_classifier(model) else None, probabilities
@@ -312,7 +343,10 @@ def predicted(
         predictions = np.asarray(model.predict(X))
         if classes is not None and hasattr(model, "predict_proba"):
             P = np.asarray(model.predict_proba(X), dtype=np.float64)
-    return Predicted(y, predictions, guesses, classes, P, counts=predicts_counts(model), units=units)
+    exposure = exposures_in(X, model) if exposure is None else exposure
+    rate = baseline.rate is not None and exposure is not None
+    guesses = baseline.guesses(y, exposure)
+    return Predicted(y, predictions, guesses, classes, P, counts=predicts_counts(model), units=units, rate=rate)
 
 
 def predicts_counts(model: Any) -> bool:
@@ -338,7 +372,7 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
         return None
     if len(predictions) != length(X):
         return None
-    baseline, P = Baseline.of(y, classes=is_classifier(model)), None
+    baseline, P = Baseline.of(y, classes=is_classifier(model), exposure=exposures_in(X, model)), None
     if is_classifier(model):
         try:
             P = np.asarray(model.loo_proba_)

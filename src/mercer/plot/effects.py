@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay, QhullError
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.models.explaining.answers import as_table
+from mercer.models.explaining.answers import as_table, names_of
 from mercer.models.explaining.contributions import Contributions
 from mercer.models.explaining.effects import Effect, cells, partial_dependence, positions_of
 from mercer.plot.looks import Display, Palette, beside, canvas, caption, dots, legend
@@ -212,8 +212,8 @@ class ContributionBars(Display):
         shown, rest = ranked[:BARS], ranked[BARS:]
         names = [name for name, _, _ in shown]
         if X is not None:
-            every = list(parts.names)
             table = as_table(X)
+            every = names_of(table)
             texts = [cut(str(_cell(cells(table, every.index(name))[row])), 16) for name in names]
             names = [f"{name} = {text}" for name, text in zip(names, texts)]
         values, errors = ([entry[k] for entry in shown] for k in (1, 2))

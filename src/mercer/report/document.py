@@ -23,7 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
-from mercer.models.base import innermost, unwrapped
+from mercer.models.base import exposure_of, exposures_in, innermost, unwrapped
 from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
@@ -134,7 +134,7 @@ def write(
         cautions = leakage(X, y, held_out, classes=is_classifier(model), target=str(target))
     if judgement is None:
         by: Judged = "fitted" if held_out is None else "held out"
-        baseline = Baseline.of(y, classes=is_classifier(model))
+        baseline = Baseline.of(y, classes=is_classifier(model), exposure=exposures_in(X, model))
         judgement = judge(model, Z, z, baseline, intervals=held_out is not None, by=by)
     else:
         if (judgement.by == "held out") != (held_out is not None) or not (judgement.rows < len(z)).all():
@@ -192,7 +192,9 @@ class _Page:
         self.names = frames.names(self.X)
         self.kinds = frames.kinds_read(getattr(self.inner, "kernel_", None), self.names)
         """The kind as which the kernel reads each of its columns; None if it reads all columns in the same way."""
-        self.unused = [] if self.kinds is None else [name for name in self.names if name not in self.kinds]
+        self.exposure = exposure_of(self.model)
+        read = self.names if self.kinds is None else [*self.kinds, self.exposure]
+        self.unused = [name for name in self.names if name not in read]
         rises = [0.0 if self.importance is None else self.importance.of(name) for name in self.names]
         self.order = np.argsort(-np.asarray(rises), kind="stable")
         """The positions of the columns, the most important first."""
@@ -262,6 +264,8 @@ class _Page:
             rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.summary])
         header, numbers = ["column", "kind", "missing", "distinct", "", "values"], [2, 3]
         notes = "Values: the smallest, the median and the largest number; the most frequent values of other columns."
+        if self.exposure is not None:
+            notes += f" {cut(self.exposure, 60)} is the exposure, not a feature."
         if self.unused:
             notes += f" Not used by the kernel: {cut(', '.join(self.unused), EXPRESSION)}."
         if len(described) > SHOWN_COLUMNS:

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from mercer import plot
 from mercer.data.points import take
-from mercer.models.base import innermost
+from mercer.models.base import exposure_of, innermost
 from mercer.models.calibration import Calibration
 from mercer.models.conformal import with_intervals
 from mercer.models.explaining.effects import interactions
@@ -111,12 +111,13 @@ class Plots:
             yield lambda: plot.Convergence.from_estimator(inner), "Convergence of the solver."
 
     def _drawable(self) -> list[int]:
-        """The positions of columns of numbers, dates and categories, the most important first; not of texts."""
+        """The positions of features that are numbers, dates or categories, the most important first; not of texts."""
         if isinstance(self.X, list) or hasattr(self.X, "tocsr"):
             return []
         rows = take(self.X, evenly_spaced(len(self.y), CURVE_ROWS))
         kinds = [column.kind for column in described(rows)]
-        return [int(j) for j in self.order if kinds[j] != "text"]
+        exposure = exposure_of(self.model)
+        return [int(j) for j in self.order if kinds[j] != "text" and self.names[j] != exposure]
 
     def _label(self) -> Any:
         """The class whose probability is explained: the second of two, or the most frequent one; None for numbers."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
+from mercer.models.base import exposure_of
 from mercer.models.explaining.contributions import contributions
 from mercer.models.explaining.importance import Importance
 from mercer.models.explaining.similar import similar_rows
@@ -82,20 +83,20 @@ def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
     if len(names) < 2 or isinstance(row, list) or hasattr(row, "tocsr"):
         return ""
     parts = contributions(model, row, X)
-    ranked = parts.ranked()
+    ranked, every = parts.ranked(), frames.names(row)
     largest = max(abs(ranked[0][1]), 1e-300)
     rows = []
     for name, value, error in ranked[:CONTRIBUTIONS]:
         shown = f"{value:+.3g}" + (f" ± {error:.1g}" if error else "")
-        at = parts.names.index(name)
-        rows.append([cut(name, 40), cell(frames.column(row, at)[0]), shown, signed_bar(value / largest)])
+        rows.append([cut(name, 40), cell(frames.column(row, every.index(name))[0]), shown, signed_bar(value / largest)])
     rest = ranked[CONTRIBUTIONS:]
     if rest:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
     what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
+    over = "" if exposure_of(model) is None else " over the same exposure"
     words = (
         f"The {what} is {number(float(parts.predictions[0]), 3)}: the mean {number(float(parts.mean[0]), 3)} over "
-        "training rows, plus these contributions (Shapley values"
+        f"training rows{over}, plus these contributions (Shapley values"
         + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)

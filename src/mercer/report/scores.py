@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from mercer.models.calibrated import CalibratedClassifier, decision_in_words
 from mercer.models.judging.by_class import scores_by_class
-from mercer.models.judging.counts import count_fit
 from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
 from mercer.models.judging.measures import COVERAGE, MEASURES, OF_INTERVALS
 from mercer.models.judging.reliability import ReliabilityCurve, event
-from mercer.models.scores import Judgement, Score
+from mercer.models.scores import Judgement, Score, baseline_in_words
 from mercer.report.frames import cell
 from mercer.report.page import paragraph, section, table, tiles
 from mercer.words import number
@@ -35,22 +34,18 @@ def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
         )
     else:
         rmse = judgement["RMSE"]
+        always = "One rate for all rows, times the exposure," if judgement.rate else "Always predicting the mean"
         lead = (
-            f"Typical error {number(rmse.value, 3)} (RMSE). Always predicting the mean would give "
+            f"Typical error {number(rmse.value, 3)} (RMSE). {always} would give "
             f"{number(rmse.baseline, 3)}. {_off_by(truth, judgement)}"
         )
     names = [score.name for score in judgement.scores]
     small = (
-        "The 90 % intervals show how much the scores would vary between test sets of this size. The baseline uses no "
-        "column: it always predicts "
+        "The 90 % intervals show how much the scores would vary between test sets of this size. Prediction of the "
+        f"baseline: {baseline_in_words(set(names), rate=judgement.rate)}."
     )
-    others = ["for the MAE, their median"]
-    others += ["for the interval score, the interval of their middle 90 %"] if OF_INTERVALS in names else []
-    small += (
-        "the most frequent class of the training rows (for the log loss, the shares of the classes)."
-        if classes
-        else f"the mean of the training targets ({'; '.join(others)})."
-    )
+    if OF_INTERVALS in names:
+        small += " Baseline of the interval score: the middle 90 % of the training targets."
     words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEASURES[name].meaning}" for name in names) + "."
     warning = {
         "held out": "",
@@ -169,14 +164,14 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
 
 def counts_section(truth: NDArray[Any], judgement: Judgement) -> str:
     """Dispersion of counts around their predicted means."""
-    fit = count_fit(truth, judgement.predictions) if judgement.counts else None
+    fit = judgement.count_fit(truth)
     if fit is None:
         return ""
     words = (
-        f"Poisson deviance {number(fit.deviance, 3)}, dispersion {fit.dispersion:.2f} ± {fit.error:.2f}: the variance "
-        f"of the counts is about {fit.dispersion:.2g} times their mean"
+        f"Poisson deviance {number(fit.deviance, 3)}, dispersion {fit.dispersion:.2f}: the variance of the counts "
+        f"is about {fit.dispersion:.2g} times their mean. The 90 % interval of the dispersion is "
+        f"[{fit.interval[0]:.2f}, {fit.interval[1]:.2f}]; it is {fit.verdict}."
     )
-    words += f", {fit.verdict.partition(':')[0]}." if not fit.verdict.startswith("as") else f", {fit.verdict}."
     if np.isfinite(fit.theta) and fit.is_overdispersed:
         words += f" A negative binomial distribution with the same dispersion has θ = {number(fit.theta, 3)}."
     return section("Counts", paragraph(words))

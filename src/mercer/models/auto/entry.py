@@ -38,6 +38,7 @@ class Problem:
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
     enough : the number of rows of the second race; larger problems use half of their rows.
     units, names : the numbers that the columns are divided by (None if they are not numeric), and their names.
+    rates : whether the targets are counts per unit of exposure.
     """
 
     points: Points
@@ -47,6 +48,7 @@ class Problem:
     enough: int = 1000
     units: Matrix | None = None
     names: tuple[str, ...] = ()
+    rates: bool = False
 
     def __len__(self) -> int:
         return len(self.y)

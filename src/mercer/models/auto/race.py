@@ -27,8 +27,6 @@ from mercer.tuning.ranges import WIDTHS
 from mercer.tuning.search import together
 from mercer.tuning.trials import Measure, Trials
 
-# The measure by which kernels are compared.
-LOO_SHARE = Measure("loo", "leave-one-out error as a share of the variance", greater=False)
 # A leave-one-out error above this share of the variance is no better than the error of the mean.
 NO_BETTER = 0.99
 # The gain on rows on which it was not found (in nats, as of a log likelihood) by which the relevance of columns pays.
@@ -74,8 +72,9 @@ def race(
     seen.sort(key=lambda e: (-e.rows, e.error))
     trials = [entry.times(problem.units).trial(variance) for entry in seen]
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
+    spread = "the variance" + (" of the counts per unit of exposure" if problem.rates else "")
     why = f"the smallest leave-one-out error{'' if least else ' among kernels with the same number of widths'}, "
-    why += f"{best.error / variance:.3g} of the variance; {_in_words(best, problem)}"
+    why += f"{best.error / variance:.3g} of {spread}; {_in_words(best, problem)}"
     if best.error >= NO_BETTER * variance:
         why += (
             f". On these {best.rows:,} rows no kernel is better than the mean: the columns carry little information, "
@@ -84,7 +83,8 @@ def race(
     if clock.stop is not None or not planned.whole:
         why += ". The time was too short to look further"
     chosen = next(i for i, entry in enumerate(seen) if entry is field[0])
-    record.add("Kernel", best.label, why, Trials(LOO_SHARE, tuple(trials), chosen), began)
+    measure = Measure("loo", f"leave-one-out error as a share of {spread}", greater=False)
+    record.add("Kernel", best.label, why, Trials(measure, tuple(trials), chosen), began)
     return best
 
 

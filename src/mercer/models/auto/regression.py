@@ -42,8 +42,9 @@ WIDE_RESIDUAL, MANY_WIDE, HARMFUL_SHARE = 5.0, 0.01, 0.1
 POISSON_PENALTIES, POISSON_COST = (1.0, 4.0, 0.25), 1.0
 # The fewest rows for a comparison of kernels.
 FEWEST_ROWS = 5
-# The measure by which losses are compared.
+# The measures by which losses are compared, without and with an exposure.
 LOO_SQUARES = Measure("loo", "mean squared error when each row is left out, on the scale of the target", greater=False)
+LOO_RATES = Measure("loo", "mean squared error of the counts per unit of exposure, each row left out", greater=False)
 
 
 # -- the losses --------------------------------------------------------------------------------------------------------
@@ -225,7 +226,8 @@ class Regression(Task):
         """Targets with mean 0 and variance 1."""
         centre = float(np.average(self.y, weights=self.weights))
         scale = float(np.sqrt(np.average((self.y - centre) ** 2, weights=self.weights)))
-        return Problem(points, ((self.y - centre) / scale)[:, None], self.roots, units=units, names=names)
+        y, rates = ((self.y - centre) / scale)[:, None], self.exposure is not None
+        return Problem(points, y, self.roots, units=units, names=names, rates=rates)
 
     def default(self, entry: Entry) -> Squared:
         return Squared(self, entry)
@@ -275,7 +277,7 @@ class Regression(Task):
             why = "; ".join(notes) or "the leave-one-out residuals call for no other loss"
         best, correction = self.judged(best, search)
         yield best
-        trials = compared(LOO_SQUARES, sample.considered, best.name)
+        trials = compared(LOO_SQUARES if self.exposure is None else LOO_RATES, sample.considered, best.name)
         search.record.add("Loss", best.name, why + correction, trials, began, self.advice.get("Loss", ""))
 
     def judged(self, best: RegressionLoss, search: Search) -> tuple[RegressionLoss, str]:

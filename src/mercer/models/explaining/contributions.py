@@ -3,7 +3,7 @@
 The contribution of a column is the change of the prediction when the row's value replaces the value of a background
 row, averaged over all orders in which the columns can be replaced and over the background rows (Shapley 1953;
 Štrumbelj & Kononenko 2014). Contributions add up: their sum is the prediction minus the mean prediction of the
-background.
+background. An exposure is not a feature: the background rows are taken over the exposure of the row.
 
 If the model is a sum of functions of groups of columns, as the kernel shows, the groups are treated one by one: a
 column that is a group of its own contributes its term, minus the mean of this term. Groups of few columns are
@@ -23,6 +23,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import concatenate, length, take
 from mercer.errors import InvalidInput
+from mercer.models.base import exposure_of
 from mercer.models.explaining.additivity import Groups, column_groups
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample
 from mercer.validation import check_whole_number, generator
@@ -44,7 +45,7 @@ class Contributions:
 
     Attributes
     ----------
-    names : the columns, d of them.
+    names : the columns, d of them; without the exposure of counts.
     values : the contributions, shape (m, d).
     errors : their standard errors by sampling, shape (m, d); 0 for those that are exact.
     mean : the mean prediction of the background.
@@ -128,23 +129,27 @@ def contributions(
     answers = _answers(model, rows, label)
     names, m, d = names_of(rows), length(rows), rows.shape[1]
     table = concatenate(background, rows)
-    groups = column_groups(model, rows)
+    exposure = exposure_of(model)
+    features = [j for j in range(d) if names[j] != exposure]
+    groups = tuple(tuple(j for j in group if j in features) for group in column_groups(model, rows))
     values, errors = np.zeros((m, d)), np.zeros((m, d))
     means = {answer.label: answer(background).mean() for answer in answers}
     mean = np.array([means[answer.label] for answer in answers])
     predictions = np.array([answer(take(rows, [i]))[0] for i, answer in enumerate(answers)])
     for i in range(m):
-        game = Game(answers[i], table, length(background), length(background) + i, d)
+        game = Game(answers[i], table, length(background), length(background) + i, tuple(features), d)
+        if len(features) < d:
+            mean[i] = game(np.zeros((game.background, d), dtype=bool), np.arange(game.background)).mean()
         rng = generator(random_state)
         values[i], errors[i] = shared(game, groups, orders, rng)
         rest = predictions[i] - mean[i] - values[i].sum()
         if abs(rest) > ROUNDING * max(abs(predictions[i]), abs(mean[i])):
             # Where a bound holds, as for predictions ≥ 0, a model of an additive kernel is not a sum.
-            values[i], errors[i] = shared(game, (tuple(range(d)),), orders, rng)
+            values[i], errors[i] = shared(game, (tuple(features),), orders, rng)
     return Contributions(
-        tuple(names),
-        values,
-        errors,
+        tuple(names[j] for j in features),
+        values[:, features],
+        errors[:, features],
         mean,
         predictions,
         tuple(answer.label for answer in answers) if is_classifier(model) else None,
@@ -167,6 +172,7 @@ class Game:
     answer : what is explained.
     table : the background rows, followed by the rows to explain.
     background, row : the number of background rows, and the position of the row.
+    features : the positions of the features; other columns, as an exposure, are always those of the row.
     columns : the number of columns.
     """
 
@@ -174,17 +180,20 @@ class Game:
     table: Any
     background: int
     row: int
+    features: tuple[int, ...]
     columns: int
 
     def __call__(self, known: NDArray[np.bool_], rows: Index) -> Matrix:
         """The answers if the columns `known`, shape (k, d), are those of the row, the others of background `rows`."""
-        return self.answer.mixed(self.table, np.where(known, self.row, rows[:, None]))
+        index = np.full(known.shape, self.row)
+        index[:, self.features] = np.where(known, self.row, rows[:, None])[:, self.features]
+        return self.answer.mixed(self.table, index)
 
 
 def shared(game: Game, groups: Groups, orders: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """The contributions of all columns and their standard errors, where the answer is a sum over groups of columns."""
     values, errors = np.zeros(game.columns), np.zeros(game.columns)
-    for group in groups:
+    for group in filter(None, groups):
         if len(group) <= ENUMERATED:
             values[list(group)] = enumerated(game, group)
         else:

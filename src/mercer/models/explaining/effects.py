@@ -19,8 +19,8 @@ from mercer.data.columns import gathered
 from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.errors import InvalidInput
+from mercer.models.base import exposure_of
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample, sampled
-from mercer.models.explaining.importance import exposure_of
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -13,6 +13,7 @@ from sklearn.metrics import mean_poisson_deviance
 from mercer.data.columns import gathered
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.models.base import exposure_of
 from mercer.models.explaining.answers import as_table, names_of, sampled
 from mercer.models.scores import Baseline, predicted, predicts_counts
 from mercer.validation import check_whole_number, generator
@@ -86,16 +87,6 @@ column.
     def __str__(self) -> str:
         wide = max(map(len, self.names), default=0)
         return "\n".join(f"{name.ljust(wide)}  {rise:.4g} ± {spread:.2g}" for name, rise, spread in self.ranked)
-
-
-def exposure_of(model: Any) -> str | None:
-    """The column that is the exposure of a model's counts, or None."""
-    while model is not None:
-        if hasattr(model, "columns_"):
-            name: str | None = model.columns_.exposure
-            return name
-        model = getattr(model, "model_", None)
-    return None
 
 
 def feature_importance(
@@ -197,7 +188,7 @@ def _error(model: Any, X: Any, y: NDArray[Any]) -> tuple[float, float]:
 def _errors(model: Any, X: Any, y: NDArray[Any], repeats: int) -> Matrix:
     """The error on each of `repeats` equal parts of the rows X, all of them with the targets y."""
     targets = np.tile(y, repeats)
-    answers = predicted(model, X, targets, Baseline().guesses(targets))
+    answers = predicted(model, X, targets, Baseline())
     if predicts_counts(model):
         means = np.maximum(answers.predictions, np.finfo(np.float64).tiny).reshape(repeats, -1)
         return np.array([mean_poisson_deviance(y, mean) for mean in means])

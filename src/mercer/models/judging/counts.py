@@ -18,8 +18,8 @@ Index = NDArray[np.int64]
 
 MOST_BINS = 40
 """The largest number of bins: of more counts, several are taken together."""
-EVIDENT = 2.0
-"""A dispersion differs from 1 if it does by more than this number of standard errors."""
+WITHIN = 1.645
+"""A normal variable is within this number of deviations of its mean in 90 % of all cases."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,6 +33,7 @@ class CountFit:
     dispersion : the mean of (y − μ)²/μ, which is 1 for a Poisson distribution; a larger value is overdispersion: counts
         vary more than a Poisson distribution says.
     error : the standard error of the dispersion.
+    interval : a 90 % interval of the dispersion, which decides whether it differs from 1.
     theta : the size of a negative binomial distribution, variance μ + μ²/θ, with the same dispersion; infinite for a
         Poisson distribution.
     starts : the first count of each bin, shape (b,); a bin ends before the next one, and the last holds all larger
@@ -45,15 +46,16 @@ class CountFit:
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.uniform(1, 9, 4000)
     >>> print(CountFit.of(rng.poisson(mean), mean))
-    4,000 counts: Poisson deviance 1.076, dispersion 1.01 ± 0.02 (as of a Poisson distribution)
+    4,000 counts: Poisson deviance 1.076, dispersion 1.01 ± 0.02 (not distinguishable from 1, that of Poisson counts)
     >>> print(CountFit.of(rng.negative_binomial(2.0, 2.0 / (2.0 + mean)), mean))
-    4,000 counts: Poisson deviance 3.362, dispersion 3.53 ± 0.13 (overdispersed: more than a Poisson distribution)
+    4,000 counts: Poisson deviance 3.362, dispersion 3.53 ± 0.13 (above 1: the counts are overdispersed)
     """
 
     n: int
     deviance: float
     dispersion: float
     error: float
+    interval: tuple[float, float]
     theta: float
     starts: Index
     observed: Matrix
@@ -61,8 +63,12 @@ class CountFit:
     overdispersed: Matrix
 
     @classmethod
-    def of(cls, y: Any, means: Any) -> CountFit:
-        """The fit of counts y ≥ 0, shape (n,), to their predicted means > 0."""
+    def of(cls, y: Any, means: Any, interval: tuple[float, float] | None = None) -> CountFit:
+        """The fit of counts y ≥ 0, shape (n,), to their predicted means > 0.
+
+        `interval` is a 90 % interval of the dispersion if one is known, for example of rows in groups; by default it
+        follows from the standard error.
+        """
         y, mu = np.asarray(y, dtype=np.float64).ravel(), np.asarray(means, dtype=np.float64).ravel()
         if len(y) != len(mu) or not len(y) or not ((y >= 0) & (y == np.round(y))).all() or not (mu > 0).all():
             raise InvalidInput(
@@ -73,14 +79,16 @@ class CountFit:
         ratio = (y - mu) ** 2 / mu
         excess = float(((y - mu) ** 2 - mu).sum() / (mu**2).sum())  # E (y − μ)² = μ + μ²/θ
         theta = 1.0 / excess if excess > 0 else np.inf
+        dispersion, error = float(ratio.mean()), float(ratio.std() / np.sqrt(len(y)))
         starts = _bins(y)
         edges = np.append(starts, np.inf)
         observed = np.histogram(y, bins=edges)[0].astype(np.float64)
         return cls(
             len(y),
             float(deviances(y, mu).mean()),
-            float(ratio.mean()),
-            float(ratio.std() / np.sqrt(len(y))),
+            dispersion,
+            error,
+            interval or (dispersion - WITHIN * error, dispersion + WITHIN * error),
             theta,
             starts,
             observed,
@@ -91,16 +99,16 @@ class CountFit:
     @property
     def is_overdispersed(self) -> bool:
         """Whether counts vary more than a Poisson distribution says, by more than chance explains."""
-        return self.dispersion - 1.0 > EVIDENT * self.error
+        return self.interval[0] > 1.0
 
     @property
     def verdict(self) -> str:
         """The dispersion in words."""
         if self.is_overdispersed:
-            return "overdispersed: more than a Poisson distribution"
-        if 1.0 - self.dispersion > EVIDENT * self.error:
-            return "underdispersed: less than a Poisson distribution"
-        return "as of a Poisson distribution"
+            return "above 1: the counts are overdispersed"
+        if self.interval[1] < 1.0:
+            return "below 1: the counts are underdispersed"
+        return "not distinguishable from 1, that of Poisson counts"
 
     def __str__(self) -> str:
         return (
@@ -111,12 +119,12 @@ class CountFit:
     __repr__ = __str__
 
 
-def count_fit(y: Any, predictions: Any) -> CountFit | None:
+def count_fit(y: Any, predictions: Any, interval: tuple[float, float] | None = None) -> CountFit | None:
     """The fit of counts to their predicted means; None if the targets are not counts, or a mean is not > 0."""
     y, means = np.asarray(y), np.asarray(predictions)
     if not ((y >= 0) & (y == np.round(y))).all() or not (means > 0).all():
         return None
-    return CountFit.of(y, means)
+    return CountFit.of(y, means, interval)
 
 
 def deviances(y: Matrix, mean: Matrix) -> Matrix:

@@ -19,6 +19,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
+from mercer.models.base import exposures_in
 from mercer.models.judging.held_out_intervals import crossed_intervals, own_intervals
 from mercer.models.judging.measures import COVERAGE, Guesses, Predicted
 from mercer.models.scores import Baseline, Judgement, predicted
@@ -51,7 +52,8 @@ def judge_by_folds(
     X, y : n rows and their targets or labels.
     folds : the folds, from `mercer.tuning.folds.make_folds`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
-    exposure : (n,) or None. The exposures, of which the targets are counts: the baseline is then one rate.
+    exposure : (n,) or None. The exposures, of which the targets are counts: the baseline is then one rate. By
+        default the column of X that is the exposure of the models.
     intervals : whether 90 % intervals are scored, as by `judge`.
     apart : whether the folds hold out whole groups, or later rows, as for `with_intervals`.
     progress : called with a line of text before each fold.
@@ -71,10 +73,11 @@ def judge_by_folds(
         if progress is not None:
             progress(f"fold {number + 1} of {len(folds)}: fitting {len(fold.train):,} rows")
         model = fit(take(X, fold.train), y[fold.train])
-        known, scored = (None, None) if exposure is None else (exposure[fold.train], exposure[fold.test])
+        sizes = exposures_in(X, model) if exposure is None else exposure
+        known, scored = (None, None) if sizes is None else (sizes[fold.train], sizes[fold.test])
         baseline = Baseline.of(y[fold.train], classes=is_classifier(model), exposure=known)
         Z, z = take(X, fold.test), y[fold.test]
-        part = predicted(model, Z, z, baseline.guesses(z, scored))
+        part = predicted(model, Z, z, baseline, exposure=scored)
         own = own_intervals(model, Z, COVERAGE) if intervals and not apart and part.classes is None else None
         parts.append(replace(part, intervals=own))
     if not parts:
@@ -113,6 +116,7 @@ def _together(parts: list[Predicted], units: Index | None) -> Predicted:
         probabilities,
         counts=any(part.counts for part in parts),
         units=units,
+        rate=any(part.rate for part in parts),
     )
 
 

@@ -105,6 +105,7 @@ class Predicted:
     units : the number of the row, or of the group of rows, that each prediction belongs to, shape (n,); None if all are
         independent.
     intervals : the ends of 90 % intervals, shape (n, 2), or None.
+    rate : whether the baseline is one rate for all rows times their exposures.
     """
 
     y: NDArray[Any]
@@ -115,6 +116,7 @@ class Predicted:
     counts: bool = False
     units: Index | None = None
     intervals: Matrix | None = None
+    rate: bool = False
 
     @property
     def losses(self) -> Matrix:
