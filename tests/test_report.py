@@ -186,6 +186,18 @@ def test_the_same_report_is_the_same_text(regression, written, tmp_path):
 
 
 @pytest.mark.usefixtures("unpictured")
+def test_a_page_that_is_not_a_report_is_replaced_only_on_request(regression, tmp_path):
+    model, X, y = regression
+    path = tmp_path / "mine.html"
+    path.write_text("<p>mine</p>")
+    with pytest.raises(mc.InvalidInput, match="pass overwrite=True to replace it"):
+        mc.report.write(model, X, y, path)
+    assert path.read_text() == "<p>mine</p>"
+    mc.report.write(model, X, y, path, overwrite=True)
+    assert mc.report.write(model, X, y, path) == path  # a report may be replaced
+
+
+@pytest.mark.usefixtures("unpictured")
 def test_rows_are_named_as_in_their_table(regression, tmp_path):
     model, X, y = regression
     held = X[60:].to_numpy(), y[60:]

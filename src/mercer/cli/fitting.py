@@ -189,7 +189,7 @@ def fit(
     if report is not None:
         with voice.progress("writing the report"), warnings_as_notes(voice):
             mc.report.write(
-                scored_model, X, y, report, held_out=held_out if len(test) else None,
+                scored_model, X, y, report, overwrite=True, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance,
             )  # fmt: skip
@@ -300,7 +300,7 @@ def _model_path(data: str, out: str | None) -> str | None:
 
 def save(model: Any, path: str) -> int:
     """Save a model and return the size of its file in bytes, 0 for a pipe or a device."""
-    model.save(path)
+    model.save(path, overwrite=True)  # `require_outputs` has decided what may be replaced
     return os.stat(path).st_size if os.path.isfile(path) else 0
 
 

@@ -20,6 +20,7 @@ import mercer
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.files.ours import require_replaceable
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
@@ -57,6 +58,7 @@ def write(
     y: Any,
     path: Any,
     *,
+    overwrite: bool = False,
     held_out: tuple[Any, Any] | None = None,
     judgement: Judgement | None = None,
     cautions: Sequence[Caution] | None = None,
@@ -76,6 +78,8 @@ def write(
         The rows it was fitted to: an array, a pandas or Polars frame, and the targets.
     path : str or Path
         The path of the file; its folder must exist.
+    overwrite : bool
+        Whether any file may be replaced. By default only a report or model of Mercer, or an empty file, is.
     held_out : pair of data and targets, or None
         (Z, z), held-out rows on which the model is scored. Without them it is scored on X and y, and the report says
         so.
@@ -114,6 +118,7 @@ def write(
         raise InvalidInput(
             "`path` must be in a folder that exists", got=shortened(str(place)), advice="Create the folder first."
         )
+    require_replaceable(str(place), overwrite=overwrite)
     y = np.asarray(y)
     Z, z = (X, y) if held_out is None else (held_out[0], np.asarray(held_out[1]))
     for table_, truth, what in ((X, y, "y"), (Z, z, "held_out")):
