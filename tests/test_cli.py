@@ -433,6 +433,9 @@ def test_explain_a_row(folder, model, capsys):
     assert answer["actual"] == table["price"][2]
     parts = sum(part["contribution"] for part in answer["contributions"].values())
     assert answer["mean"] + parts == pytest.approx(answer["prediction"])
+    training = rows[list(origin.places)]  # the report compares with the same rows
+    assert answer["mean"] == pytest.approx(mc.contributions(loaded, rows[[2]], training).mean[0])
+    assert answer["mean"] == pytest.approx(loaded.predict(training).mean(), rel=0.01)
     near = mc.similar_rows(loaded, rows[[2]])
     assert [entry["similarity"] for entry in answer["similar"]] == pytest.approx(near.similarity.tolist())
     for entry in answer["similar"]:
@@ -440,6 +443,7 @@ def test_explain_a_row(folder, model, capsys):
     trained = origin.places[5] + 1
     out = told(capsys, "explain", model, "--row", trained)[1]
     assert f"row {trained} of houses.csv: predicted " in out
+    assert f"the mean over all {origin.rows} training rows, plus the contributions" in " ".join(out.split())
     assert "Most similar training rows" in out
     missing = next(i for i in range(table.height) if i not in origin.places)
     assert "Add --data" in refused(capsys, "explain", model, "--row", missing + 1)

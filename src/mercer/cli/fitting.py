@@ -18,6 +18,7 @@ from mercer.cli import interrupts
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
 from mercer.cli.details import detail_facts, say_details
+from mercer.cli.kept_rows import kept_background
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
@@ -178,6 +179,7 @@ def fit(
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
+        background=kept_background(final, problem.X[rows]),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.points import take
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.explaining.contributions import contributions
 from mercer.models.explaining.importance import Importance
@@ -94,8 +94,8 @@ def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
     what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
     words = (
-        f"The {what} is {number(float(parts.predictions[0]), 3)}: the mean {number(float(parts.mean[0]), 3)} over "
-        "training rows, plus these contributions (Shapley values"
+        f"The {what} is {number(float(parts.predictions[0]), 3)}: {number(float(parts.mean[0]), 3)}, the mean "
+        f"over {parts.background(length(X))}, plus these contributions (Shapley values"
         + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)
