@@ -47,8 +47,8 @@ def explain_row(
     else:
         if kept is None or row - 1 not in places:
             raise InvalidInput(
-                "--row must be a training row that the model file keeps, unless --data names a file",
-                got=f"row {row}, which was held out or is not kept",
+                "--row must be a training row that is in the model file, or a row of the file that --data names",
+                got=f"row {row}, which is not in the model file: it was held out, or the model does not need it",
                 advice="Add --data with the file of the row.",
             )
         at = places.index(row - 1)

@@ -207,8 +207,8 @@ class _Page:
         n, m, d = len(self.y), len(self.z), len(self.names)
         scored = {
             "held out": f"scored on {m:,} held-out rows",
-            "left out": "scored on them by leave-one-out",
-            "folds": f"scored on {m:,} of them by cross-validation" if m < n else "scored on them by cross-validation",
+            "left out": f"scored on {m:,} training rows by leave-one-out",
+            "folds": f"scored on {m:,} training rows by cross-validation",
             "fitted": f"scored on the same {m:,} rows",
         }[self.judgement.by]
         fitted = frames.fitted_rows(self.model, n)

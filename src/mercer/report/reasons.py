@@ -63,7 +63,7 @@ def explained_rows(
     X, y are the training rows; Z, z the scored rows, which are called `row_names`.
     """
     order = np.argsort(judgement.losses, kind="stable")
-    chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical error"}
+    chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical prediction"}
     parts: list[str] = []
     for i, why in reversed(chosen.items()):
         predicted = judgement.predictions[i]
