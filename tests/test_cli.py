@@ -26,7 +26,9 @@ pytest.importorskip("typer")
 
 import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
+from mercer.cli.kept_rows import kept_background  # noqa: E402
 from mercer.kernels import tiling  # noqa: E402
+from mercer.models import menu  # noqa: E402
 from mercer.models.provenance import Provenance, provenance  # noqa: E402
 from mercer.models.scores import Score  # noqa: E402
 
@@ -422,6 +424,15 @@ def test_fit_explain_and_report_show_the_same_importance(folder, tmp_path, capsy
     rows = table[held_out]
     measured = mc.feature_importance(mc.load(fitted), rows.select(list(origin.columns)), rows["price"].to_numpy())
     assert measured.rise == pytest.approx(importance.rise)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("linear", False), ("ridge", True)])
+def test_training_rows_for_explanations_are_saved_only_with_models_that_keep_rows(name, kept):
+    X = pl.DataFrame({"a": np.arange(150.0), "b": np.arange(150.0) ** 2})
+    model = menu.fit(name, X, np.sin(X["a"].to_numpy()), task="regression", time=5).model
+    background = kept_background(model, X)
+    assert (background is not None) == kept
+    assert not kept or len(background) == 100
 
 
 def test_explain_a_row(folder, model, capsys):
