@@ -121,9 +121,10 @@ def _say_contributions(
         f"{compared}, plus the contributions of the columns"
         f"{'' if parts.exact else ' (± standard error)'}:"
     )
+    most = len(ranked) if len(ranked) == SHOWN_COLUMNS + 1 else SHOWN_COLUMNS  # a line is enough for a last column
     shown = [[name, values.get(name), f"{value:+.4g}", f"{error:.2g}" if error else ""]
-             for name, value, error in ranked[:SHOWN_COLUMNS]]  # fmt: skip
-    rest = ranked[SHOWN_COLUMNS:]
+             for name, value, error in ranked[:most]]  # fmt: skip
+    rest = ranked[most:]
     if rest:
         shown.append([f"{count(len(rest), 'other column')}", "", f"{sum(value for _, value, _ in rest):+.4g}", ""])
     columns = 3 if parts.exact else 4

@@ -42,7 +42,7 @@ from mercer.report.scores import (
     sizes_section,
 )
 from mercer.report.source import source
-from mercer.words import cut, rounded, shortened
+from mercer.words import count, cut, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
@@ -273,7 +273,8 @@ class _Page:
         if len(described) > SHOWN_COLUMNS:
             notes += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
-        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
+        about = f"Columns of the {count(len(self.y), 'training row')}. "
+        about += f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
         return section(
             "Data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(notes, "soft")
         )

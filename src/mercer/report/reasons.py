@@ -85,11 +85,12 @@ def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
     ranked = parts.ranked()
     largest = max(abs(ranked[0][1]), 1e-300)
     rows = []
-    for name, value, error in ranked[:CONTRIBUTIONS]:
+    most = len(ranked) if len(ranked) == CONTRIBUTIONS + 1 else CONTRIBUTIONS  # a line is enough for a last column
+    for name, value, error in ranked[:most]:
         shown = f"{value:+.3g}" + (f" ± {error:.1g}" if error else "")
         at = parts.names.index(name)
         rows.append([cut(name, 40), cell(frames.column(row, at)[0]), shown, signed_bar(value / largest)])
-    rest = ranked[CONTRIBUTIONS:]
+    rest = ranked[most:]
     if rest:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
     what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
