@@ -222,13 +222,13 @@ def test_the_shell_chooses_a_threshold_and_predict_uses_it(tmp_path, monkeypatch
     assert [row["prediction"] == "yes" for row in rows] == [row["p_yes"] >= 0.1 for row in rows]
     assert run(["evaluate", "m.mercer", "d.csv"]) == 0
     out = capsys.readouterr().out
-    assert "'yes' is predicted from a probability of 0.1, with the least expected cost" in out
+    assert "'yes' is predicted if its probability is at least 0.1, the threshold with the least expected cost" in out
     assert "recall" in out
     assert "calibration error" in out
     assert run(["explain", "m.mercer"]) == 0
-    assert "a probability of 0.1" in capsys.readouterr().out
+    assert "probability is at least 0.1" in capsys.readouterr().out
     assert run([*base, "--threshold", "f1", "--positive", "no"]) == 0
-    assert "'no' is predicted from a probability" in capsys.readouterr().out
+    assert "'no' is predicted if its probability" in capsys.readouterr().out
     assert run([*base, "--balance"]) == 0
     assert "errors are weighted by class" in capsys.readouterr().out
 

@@ -26,7 +26,9 @@ pytest.importorskip("typer")
 
 import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
+from mercer.cli.kept_rows import kept_background  # noqa: E402
 from mercer.kernels import tiling  # noqa: E402
+from mercer.models import menu  # noqa: E402
 from mercer.models.provenance import Provenance, provenance  # noqa: E402
 from mercer.models.scores import Score  # noqa: E402
 
@@ -425,6 +427,15 @@ def test_fit_explain_and_report_show_the_same_importance(folder, tmp_path, capsy
     assert measured.rise == pytest.approx(importance.rise)
 
 
+@pytest.mark.parametrize(("name", "kept"), [("linear", False), ("ridge", True)])
+def test_training_rows_for_explanations_are_saved_only_with_models_that_keep_rows(name, kept):
+    X = pl.DataFrame({"a": np.arange(150.0), "b": np.arange(150.0) ** 2})
+    model = menu.fit(name, X, np.sin(X["a"].to_numpy()), task="regression", time=5).model
+    background = kept_background(model, X)
+    assert (background is not None) == kept
+    assert not kept or len(background) == 100
+
+
 def test_explain_a_row(folder, model, capsys):
     origin, loaded = provenance(mc.load(model)), mc.load(model)
     table = pl.read_csv(folder / "houses.csv")
@@ -434,6 +445,9 @@ def test_explain_a_row(folder, model, capsys):
     assert answer["actual"] == table["price"][2]
     parts = sum(part["contribution"] for part in answer["contributions"].values())
     assert answer["mean"] + parts == pytest.approx(answer["prediction"])
+    training = rows[list(origin.places)]  # the report compares with the same rows
+    assert answer["mean"] == pytest.approx(mc.contributions(loaded, rows[[2]], training).mean[0])
+    assert answer["mean"] == pytest.approx(loaded.predict(training).mean(), rel=0.01)
     near = mc.similar_rows(loaded, rows[[2]])
     assert [entry["similarity"] for entry in answer["similar"]] == pytest.approx(near.similarity.tolist())
     for entry in answer["similar"]:
@@ -441,6 +455,7 @@ def test_explain_a_row(folder, model, capsys):
     trained = origin.places[5] + 1
     out = told(capsys, "explain", model, "--row", trained)[1]
     assert f"row {trained} of houses.csv: predicted " in out
+    assert f"the mean over all {origin.rows} training rows, plus the contributions" in " ".join(out.split())
     assert "Most similar training rows" in out
     missing = next(i for i in range(table.height) if i not in origin.places)
     assert "Add --data" in refused(capsys, "explain", model, "--row", missing + 1)

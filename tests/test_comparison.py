@@ -204,6 +204,7 @@ def test_the_command_is_the_function(table, tmp_path, monkeypatch, capsys):
     code, out, _ = told(capsys, *arguments)
     assert "150 rows, by cross-validation with 3 folds. Ranked by R²:" in out
     assert "Linear was not fitted: " in out
+    assert "FromFunction" not in out, "advice for Python does not help in the shell"
     assert "Next: mercer fit t.csv --target y --model ridge" in out
     assert told(capsys, *arguments, "--plot", "p.bmp")[0] == 2
     assert told(capsys, *arguments, "--plot", "t.csv")[0] == 2, "an input is not replaced"

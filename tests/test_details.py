@@ -279,7 +279,7 @@ def test_the_report_names_recall_precision_and_the_rows_of_each_bin():
     model = mc.CalibratedClassifier(mc.LogisticRegression(alpha=1.0), threshold=0.3).fit(X[:200], y[:200])
     judgement = judge(model, X[200:], y[200:], Baseline.of(y[:200], classes=True))
     page = classes_section(model, y[200:], judgement)
-    for words in ("recall", "precision", "F1", "&#x27;well&#x27; is predicted from a probability of 0.3"):
+    for words in ("recall", "precision", "F1", "&#x27;well&#x27; is predicted if its probability is at least 0.3"):
         assert words in page
     page = probabilities_section(y[200:], judgement)
     assert page.count("<td>20</td>") == 10 or page.count(">20<") == 10

@@ -922,7 +922,7 @@ def test_reading_imports_nothing_that_a_file_names(saved):
         assert inspect.isclass(getattr(import_module(module), name.partition(".")[2])), name
     own = [packing, *(module for name, module in sys.modules.items() if name.startswith("mercer.files"))]
     source = "".join(map(inspect.getsource, own))
-    assert len(own) == 10
+    assert len(own) == 11
     for word in ("import pickle", "eval(", "exec(", "__import__", "marshal", "np.load"):
         assert word not in source, word
 
@@ -997,6 +997,19 @@ def test_paths_that_cannot_be_written(tmp_path):
         (tmp_path / "closed").mkdir(mode=0o500)
         with pytest.raises(InvalidInput, match="Permission denied"):
             fitted("linear").save(tmp_path / "closed" / "m")
+
+
+def test_a_file_that_is_not_a_model_or_report_is_replaced_only_on_request(tmp_path):
+    model, path = mc.Ridge(alpha=0.1).fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "table.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match=r"pass overwrite=True to replace it\. Nothing was written") as caught:
+        model.save(path)
+    assert "a file with other content" in caught.value.got
+    assert path.read_text() == "a,b\n1,2\n"
+    model.save(path, overwrite=True)
+    model.save(path)  # a model may be replaced
+    path.write_bytes(b"")
+    model.save(path)  # nothing is lost with an empty file
 
 
 def test_links_are_followed_and_permissions_are_kept(tmp_path):

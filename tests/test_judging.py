@@ -315,11 +315,11 @@ def test_evaluate_notes_rows_that_were_trained_on_and_classes_never_seen(visits,
     assert provenance(mc.load("m.mercer")).seen.rows == 96
     code, _, err = told(capsys, "evaluate", "m.mercer", "visits.csv")
     assert code == 0
-    assert "note: 96 of 120 rows (80 %) were used to fit this model" in err
+    assert "note: 96 of 120 rows (80 %) are also among the training rows, equal in every column" in err
     new = visits.with_columns(age=pl.col("age") + 0.25, high=pl.lit("perhaps"))
     new.write_csv("new.csv")
     code, out, err = told(capsys, "evaluate", "m.mercer", "new.csv", "--json")
-    assert "were used to fit" not in err
+    assert "among the training rows" not in err
     assert "120 rows of 120 have classes that no training row had ('perhaps')" in err
     assert {s["name"]: s["value"] for s in json.loads(out)["scores"]}["accuracy"] == 0.0
 

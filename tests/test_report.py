@@ -186,6 +186,18 @@ def test_the_same_report_is_the_same_text(regression, written, tmp_path):
 
 
 @pytest.mark.usefixtures("unpictured")
+def test_a_page_that_is_not_a_report_is_replaced_only_on_request(regression, tmp_path):
+    model, X, y = regression
+    path = tmp_path / "mine.html"
+    path.write_text("<p>mine</p>")
+    with pytest.raises(mc.InvalidInput, match="pass overwrite=True to replace it"):
+        mc.report.write(model, X, y, path)
+    assert path.read_text() == "<p>mine</p>"
+    mc.report.write(model, X, y, path, overwrite=True)
+    assert mc.report.write(model, X, y, path) == path  # a report may be replaced
+
+
+@pytest.mark.usefixtures("unpictured")
 def test_rows_are_named_as_in_their_table(regression, tmp_path):
     model, X, y = regression
     held = X[60:].to_numpy(), y[60:]
@@ -405,3 +417,17 @@ def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(r
     for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):
         with pytest.raises(type(defect)):
             page(defect)
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_data_are_named_missing_cells_are_missing_and_the_last_column_has_its_line(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 7)), columns=list("abcdefg"))
+    X["kind"] = ["red", None] * 20
+    X = X.drop(columns="g")
+    model = mc.KernelRidge(mc.TableKernel(), alpha=0.1).fit(X, X["a"])
+    page = mc.report.write(model, X, X["a"].to_numpy(), tmp_path / "r.html").read_text()
+    assert "Columns of the 40 training rows." in page
+    assert ">missing</td>" in page
+    assert ">None</td>" not in page
+    assert "1 other column" not in page

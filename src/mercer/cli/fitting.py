@@ -17,6 +17,7 @@ from mercer.cli import interrupts
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
 from mercer.cli.details import detail_facts, say_details
+from mercer.cli.kept_rows import kept_background
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
@@ -171,6 +172,7 @@ def fit(
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
+        background=kept_background(final, problem.X[rows]),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:
@@ -182,7 +184,7 @@ def fit(
     if report is not None:
         with voice.progress("writing the report"), warnings_as_notes(voice):
             mc.report.write(
-                scored_model, X, y, report, held_out=held_out if len(test) else None,
+                scored_model, X, y, report, overwrite=True, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance,
             )  # fmt: skip
@@ -293,7 +295,7 @@ def _model_path(data: str, out: str | None) -> str | None:
 
 def save(model: Any, path: str) -> int:
     """Save a model and return the size of its file in bytes, 0 for a pipe or a device."""
-    model.save(path)
+    model.save(path, overwrite=True)  # `require_outputs` has decided what may be replaced
     return os.stat(path).st_size if os.path.isfile(path) else 0
 
 

@@ -14,6 +14,8 @@ from mercer.cli.speaking import Voice
 from mercer.data import frames
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
+from mercer.models.explaining.contributions import background_rows
+from mercer.models.explaining.similar import kept_rows
 from mercer.models.provenance import Provenance
 
 
@@ -49,6 +51,19 @@ def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading:
     if y is None or y.null_count():
         return Given(data, X, None)
     return Given(data, X, as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy())
+
+
+def has_columns(X: Any) -> bool:
+    """Whether there are several columns whose contributions can be compared."""
+    return not isinstance(X, list) and not hasattr(X, "tocsr") and np.ndim(X) == 2 and X.shape[1] > 1
+
+
+def kept_background(model: Any, X: Any) -> Any:
+    """Training rows to save for explanations; None if the file of the model would hold no training rows otherwise."""
+    omitted = getattr(innermost(model), "_training_only", tuple)()
+    if not has_columns(X) or "_rows" in omitted or kept_rows(model)[0] is None:
+        return None
+    return background_rows(model, X)
 
 
 def kept_table(points: Any, origin: Provenance) -> pl.DataFrame | None:

@@ -16,16 +16,13 @@ import polars as pl
 from mercer.cli.sources import address
 from mercer.cli.speaking import plain
 from mercer.errors import InvalidInput
-from mercer.files.container import FORMAT
+from mercer.files.ours import replaceable
 from mercer.files.replace import replacing
-from mercer.report.page import MARK as REPORT_MARK
 
 KINDS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet", "pq": "parquet", "jsonl": "jsonl", "ndjson": "jsonl",
          "arrow": "arrow", "ipc": "arrow", "feather": "arrow", "xlsx": "excel", "ods": "ods"}  # fmt: skip
 TEXTS = ("csv", "tsv", "jsonl")
 """Formats that are written batch by batch; of the others all batches are written at the end."""
-HEAD = 100_000
-"""Bytes at the beginning of a file by which it is recognised."""
 
 
 def require_writable(path: str) -> None:
@@ -75,10 +72,10 @@ def require_outputs(
                 got=f"{path}, which is also {'another output' if same is None else 'an input'}",
                 advice="Choose another name. Nothing was written.",
             )
-        if not force and not _replaceable(place, known.get(option)):
+        if not force and not replaceable(place, known.get(option)):
             raise InvalidInput(
-                f"{option} must be a new file, or a model or report of mercer",
-                got=f"{path}, which exists and is another file",
+                f"{option} must be a new file, or a model or report that mercer wrote before",
+                got=f"{path}, a file with other content",
                 advice="Choose another name, or add --force to replace it. Nothing was written.",
             )
         taken[place] = path
@@ -103,29 +100,6 @@ def _same(one: str, other: str) -> bool:
         return one == other or os.path.samefile(one, other)
     except OSError:
         return False
-
-
-def _replaceable(path: str, header: str | None) -> bool:
-    """Whether nothing is lost if the file is replaced: there is none, it is empty, or this program wrote it."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(HEAD)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    ours = header is not None and start.decode(errors="replace").partition("\n")[0].strip() == header
-    return not start or ours or is_model(start) or is_report(start)
-
-
-def is_model(start: bytes) -> bool:
-    """Whether a file begins as a model file does: with the header of safetensors, and our format in it."""
-    return start[8:9] == b"{" and f'"format":"{FORMAT}"'.encode() in start
-
-
-def is_report(start: bytes) -> bool:
-    """Whether a file begins as a report does."""
-    return REPORT_MARK.encode() in start
 
 
 class Sink:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.kept_rows import Given, kept_table, places_of, row_values, targets_of
+from mercer.cli.kept_rows import Given, has_columns, kept_table, places_of, row_values, targets_of
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
@@ -30,7 +30,10 @@ def explain_row(
 ) -> None:  # fmt: skip
     """Explain the prediction of row `row`, counted from 1: of a file, or of the training file."""
     points, _ = kept_rows(model)
-    background = None if points is None else kept_table(points, origin)
+    kept = None if points is None else kept_table(points, origin)
+    background, total, whose = kept, 0 if points is None else points.n, "training rows that the model keeps"
+    if origin.background is not None:
+        background, total, whose = kept_table(origin.background, origin), origin.rows, "training rows"
     places = [] if points is None else places_of(model, origin, points.n)
     if given is not None:
         if not 1 <= row <= length(given.X):
@@ -40,20 +43,21 @@ def explain_row(
                 advice="Count from 1, without the header.",
             )
         X, truth, where = take(given.X, [row - 1]), None if given.y is None else given.y[row - 1], given.name
-        background = given.X if background is None else background
+        if background is None:
+            background, total, whose = given.X, length(given.X), f"rows of {given.name}"
     else:
-        if background is None or row - 1 not in places:
+        if kept is None or row - 1 not in places:
             raise InvalidInput(
-                "--row must be a training row that the model file keeps, unless --data names a file",
-                got=f"row {row}, which was held out or is not kept",
+                "--row must be a training row that is in the model file, or a row of the file that --data names",
+                got=f"row {row}, which is not in the model file: it was held out, or the model does not need it",
                 advice="Add --data with the file of the row.",
             )
         at = places.index(row - 1)
         known = targets_of(model, origin, points.n)  # type: ignore[union-attr]
-        X, truth, where = take(background, [at]), known[at] if known else None, origin.data
+        X, truth, where = take(kept, [at]), known[at] if known else None, origin.data
     chosen = None if label is None else _label(model, label)
     with voice.progress("contributions"), warnings_as_notes(voice):
-        parts = mc.contributions(model, X, background, label=chosen) if _has_columns(X) else None
+        parts = mc.contributions(model, X, background, label=chosen) if has_columns(X) else None
         similar = _similar(model, X, top)
         interval = _interval(model, X)
         prediction = np.asarray(model.predict(X)).tolist()[0]
@@ -68,18 +72,13 @@ def explain_row(
     names = list(values)
     if parts is not None:
         names = [name for name, _, _ in parts.ranked()]
-        over = "" if exposure_of(model) is None else " over the same exposure"
+        over = "" if exposure_of(model) is None else " with the same exposure"
         content["mean"] = float(parts.mean[0])
-        content["contributions"] = _say_contributions(voice, parts, values, over)
+        content["contributions"] = _say_contributions(voice, parts, values, parts.background(total, whose) + over)
     if similar is not None:
         names = names[:COMPARED_COLUMNS]
         content["similar"] = _say_similar(voice, model, origin, similar, names)
     voice.document(content)
-
-
-def _has_columns(X: Any) -> bool:
-    """Whether there are several columns whose contributions can be compared."""
-    return not isinstance(X, list) and not hasattr(X, "tocsr") and X.shape[1] > 1
 
 
 def _shown(value: Any) -> str:
@@ -114,18 +113,20 @@ def _interval(model: Any, X: Any) -> list[float] | None:
 
 
 def _say_contributions(
-    voice: Voice, parts: Contributions, values: dict[str, Any], over: str
+    voice: Voice, parts: Contributions, values: dict[str, Any], compared: str
 ) -> dict[str, dict[str, float]]:
-    """Print the contributions, the largest first; `over` says over what the mean was taken."""
+    """Print the contributions, the largest first, after the mean over the rows `compared`, from which they start."""
     ranked = parts.ranked()
     what = "prediction" if parts.labels is None else f"probability of {parts.labels[0]}"
     voice.say(
-        f"The {what}, {number(float(parts.predictions[0]))}, is the mean {number(float(parts.mean[0]))} of the "
-        f"training rows{over} plus the contributions of the columns{'' if parts.exact else ' (± standard error)'}:"
+        f"The {what}, {number(float(parts.predictions[0]))}, is {number(float(parts.mean[0]))}, the mean over "
+        f"{compared}, plus the contributions of the columns"
+        f"{'' if parts.exact else ' (± standard error)'}:"
     )
+    most = len(ranked) if len(ranked) == SHOWN_COLUMNS + 1 else SHOWN_COLUMNS  # a line is enough for a last column
     shown = [[name, values.get(name), f"{value:+.4g}", f"{error:.2g}" if error else ""]
-             for name, value, error in ranked[:SHOWN_COLUMNS]]  # fmt: skip
-    rest = ranked[SHOWN_COLUMNS:]
+             for name, value, error in ranked[:most]]  # fmt: skip
+    rest = ranked[most:]
     if rest:
         shown.append([f"{count(len(rest), 'other column')}", "", f"{sum(value for _, value, _ in rest):+.4g}", ""])
     columns = 3 if parts.exact else 4

@@ -24,6 +24,7 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.container import STATE, named, read, to_json, write
 from mercer.files.names import damaged, library
+from mercer.files.ours import require_replaceable
 from mercer.files.reading import Decoder, read_json
 from mercer.files.writing import Encoder
 from mercer.memory import BeyondMemory, budget, within
@@ -36,7 +37,7 @@ class NotInFile(InvalidInput, AttributeError):
 class Saved:
     """A model that can be written to a file."""
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, *, overwrite: bool = False) -> None:
         """Write the fitted model to a file for `mercer.load`, completely or not at all.
 
         The file holds the parameters and what predictions need, in safetensors with a JSON header, and no code: kernels
@@ -55,6 +56,8 @@ class Saved:
         path : str or Path
             The path of the file, such as "price.mercer". The file is written under another name, loaded back and
             compared, and only then renamed; if anything goes wrong, an existing file is not changed.
+        overwrite : bool
+            Whether any file may be replaced. By default only a model or report of Mercer, or an empty file, is.
 
         Examples
         --------
@@ -71,7 +74,7 @@ class Saved:
                 got=f"{type(self).__name__}, which is not fitted",
                 advice="Call fit first.",
             )
-        save(self, path)
+        save(self, path, overwrite=overwrite)
 
     _added: ClassVar[dict[str, Any]] = {}
     """Attributes of a fitted model that files of older versions lack, with the values for such files."""
@@ -170,8 +173,9 @@ def described(X: Any) -> dict[str, Any]:
     return {"rows": length(X), "kind": kind, "dtypes": None if dtype is None else [str(dtype)]}
 
 
-def save(model: Any, path: Any) -> None:
+def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     """Write a fitted model to a file, completely or not at all: see `model.save`."""
+    require_replaceable(named(path), overwrite=overwrite)
     encode = Encoder()
     parts = encode.model(model)
     metadata = {"version": library.__version__, "class": parts["class"], **_summary(model)}

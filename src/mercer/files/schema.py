@@ -357,6 +357,7 @@ Provenance
     incomplete?: none | tuple(text)
     distributions?: dict(Distribution)
     seen?: none | Seen(_)
+    background?: none | data[_,_]
     version time: text
 [mercer.models.base]
 Rows(n, d, t)

@@ -298,8 +298,8 @@ def decision_in_words(model: CalibratedClassifier) -> str:
         return "errors are weighted by class"
     if model.threshold_ is None:
         return ""
-    why = "with the largest F1 on left-out rows" if isinstance(model.threshold, str) else "as requested"
+    why = "the threshold with the largest F1 on left-out rows" if isinstance(model.threshold, str) else "as requested"
     if model.costs is not None:
-        why = "with the least expected cost"
+        why = "the threshold with the least expected cost"
     positive = shown(model.classes_[model._label_position()])
-    return f"{positive} is predicted from a probability of {model.threshold_:.3g}, {why}"
+    return f"{positive} is predicted if its probability is at least {model.threshold_:.3g}, {why}"

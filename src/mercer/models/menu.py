@@ -195,10 +195,10 @@ def plan(
     """
     if name != "ridge":
         raise InvalidInput(
-            "A plan exists for the regression model 'ridge'",
+            "Only the model 'ridge' for regression can be planned without a fit",
             got=repr(name),
-            advice="Choose 'ridge'; the other models keep to their time limit.",
-            option="Add --model ridge; the other models keep to --time.",
+            advice="Choose 'ridge', or fit the model: it takes no longer than `time`.",
+            option="Add --model ridge, or leave out --plan: the fit takes no longer than --time.",
         )
     made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
     request = Request(

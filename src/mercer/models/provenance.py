@@ -75,6 +75,8 @@ class Provenance:
     incomplete : the columns in which values were missing; None if it is not known.
     distributions : by column, the distribution of its values.
     seen : the digests of the training rows, by which they are recognised later; None if they have none.
+    background : at most 100 training rows, with which `mercer explain` compares a row; None for a model that keeps no
+        training rows at all, and for rows that are not a table of several columns.
     version : the version of this library.
     time : the time of the fit, in UTC.
     """
@@ -101,6 +103,7 @@ class Provenance:
     incomplete: tuple[str, ...] | None = None
     distributions: dict[str, Distribution] = field(default_factory=dict)
     seen: Seen | None = None
+    background: Any = field(default=None, compare=False)
     version: str = ""
     time: str = ""
 

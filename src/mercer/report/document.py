@@ -20,6 +20,7 @@ import mercer
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.files.ours import require_replaceable
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
@@ -41,7 +42,7 @@ from mercer.report.scores import (
     sizes_section,
 )
 from mercer.report.source import source
-from mercer.words import cut, rounded, shortened
+from mercer.words import count, cut, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
@@ -57,6 +58,7 @@ def write(
     y: Any,
     path: Any,
     *,
+    overwrite: bool = False,
     held_out: tuple[Any, Any] | None = None,
     judgement: Judgement | None = None,
     cautions: Sequence[Caution] | None = None,
@@ -76,6 +78,8 @@ def write(
         The rows it was fitted to: an array, a pandas or Polars frame, and the targets.
     path : str or Path
         The path of the file; its folder must exist.
+    overwrite : bool
+        Whether any file may be replaced. By default only a report or model of Mercer, or an empty file, is.
     held_out : pair of data and targets, or None
         (Z, z), held-out rows on which the model is scored. Without them it is scored on X and y, and the report says
         so.
@@ -114,6 +118,7 @@ def write(
         raise InvalidInput(
             "`path` must be in a folder that exists", got=shortened(str(place)), advice="Create the folder first."
         )
+    require_replaceable(str(place), overwrite=overwrite)
     y = np.asarray(y)
     Z, z = (X, y) if held_out is None else (held_out[0], np.asarray(held_out[1]))
     for table_, truth, what in ((X, y, "y"), (Z, z, "held_out")):
@@ -204,8 +209,8 @@ class _Page:
         n, m, d = len(self.y), len(self.z), len(self.names)
         scored = {
             "held out": f"scored on {m:,} held-out rows",
-            "left out": "scored on them by leave-one-out",
-            "folds": f"scored on {m:,} of them by cross-validation" if m < n else "scored on them by cross-validation",
+            "left out": f"scored on {m:,} training rows by leave-one-out",
+            "folds": f"scored on {m:,} training rows by cross-validation",
             "fitted": f"scored on the same {m:,} rows",
         }[self.judgement.by]
         fitted = frames.fitted_rows(self.model, n)
@@ -271,7 +276,8 @@ class _Page:
         if len(described) > SHOWN_COLUMNS:
             notes += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
-        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
+        about = f"Columns of the {count(len(self.y), 'training row')}. "
+        about += f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
         return section(
             "Data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(notes, "soft")
         )

@@ -75,9 +75,15 @@ def number(value: float | np.floating[Any]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as text in a table."""
+    """A value as text in a table.
+
+    >>> cell(0.5), cell(None), cell(float("nan")), cell("red")
+    ('0.5', 'missing', 'missing', 'red')
+    """
+    if value is None:
+        return "missing"
     if isinstance(value, (float, np.floating)):
-        return number(value)
+        return "missing" if np.isnan(value) else number(value)
     return cut(str(value.item() if isinstance(value, np.generic) else value), 90)
 
 

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 from zlib import crc32
 
-MARK = '<meta name="generator" content="mercer">'
-"""By this a file is recognised as a report, which may be replaced by a new one."""
+from mercer.files.ours import REPORT_MARK
+
 STYLE = """
 :root { --ink: #1f2328; --soft: #59616a; --face: #ffffff; --card: #f6f7f8; --line: #dfe2e5; --bad: #c0392b;
   --good: #0b7d67; --mark: #1f6fb2; --tint: #d9e7f4; color-scheme: light dark; }
@@ -74,7 +74,7 @@ def page(title: str, subtitle: str, parts: Iterable[str]) -> str:
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{MARK}\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{REPORT_MARK}\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f'<h1>{escape(title)}</h1>\n<p class="soft">{escape(subtitle)}</p>\n{body}\n</main>\n</body>\n</html>\n'
     )

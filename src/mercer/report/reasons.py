@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.points import take
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
 from mercer.models.explaining.contributions import contributions
@@ -64,7 +64,7 @@ def explained_rows(
     X, y are the training rows; Z, z the scored rows, which are called `row_names`.
     """
     order = np.argsort(judgement.losses, kind="stable")
-    chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical error"}
+    chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical prediction"}
     parts: list[str] = []
     for i, why in reversed(chosen.items()):
         predicted = judgement.predictions[i]
@@ -86,17 +86,18 @@ def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
     ranked, every = parts.ranked(), frames.names(row)
     largest = max(abs(ranked[0][1]), 1e-300)
     rows = []
-    for name, value, error in ranked[:CONTRIBUTIONS]:
+    most = len(ranked) if len(ranked) == CONTRIBUTIONS + 1 else CONTRIBUTIONS  # a line is enough for a last column
+    for name, value, error in ranked[:most]:
         shown = f"{value:+.3g}" + (f" ± {error:.1g}" if error else "")
         rows.append([cut(name, 40), cell(frames.column(row, every.index(name))[0]), shown, signed_bar(value / largest)])
-    rest = ranked[CONTRIBUTIONS:]
+    rest = ranked[most:]
     if rest:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
     what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
-    over = "" if exposure_of(model) is None else " over the same exposure"
+    over = "" if exposure_of(model) is None else " with the same exposure"
     words = (
-        f"The {what} is {number(float(parts.predictions[0]), 3)}: the mean {number(float(parts.mean[0]), 3)} over "
-        f"training rows{over}, plus these contributions (Shapley values"
+        f"The {what} is {number(float(parts.predictions[0]), 3)}: {number(float(parts.mean[0]), 3)}, the mean "
+        f"over {parts.background(length(X))}{over}, plus these contributions (Shapley values"
         + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)

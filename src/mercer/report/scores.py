@@ -156,7 +156,7 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
         header += ["inside 90 % intervals", "mean width"]
         words += "Intervals should contain 90 % of the targets in each of them, not only of all."
         if off:
-            words += f" Beyond chance, they do not for {' and '.join(off)} predictions."
+            words += f" For {', '.join(off)} predictions, the share differs from 90 % by more than chance explains."
     return section(
         "Errors by size of the prediction", table(header, rows, numbers=(2, 3, 4, 5)), paragraph(words, "soft")
     )

@@ -35,7 +35,7 @@ class LastFit:
     >>> print(LastFit(4000, 50_000, limit="time"))
     4,000 of 50,000 rows: more would take longer than the given time
     >>> print(LastFit(9000, 9000, 1500, "time"))
-    all 9,000 rows, 1,500 of them as centres: an exact fit would take longer than the given time
+    all 9,000 rows, by a sum over 1,500 of them (the centres): an exact fit would take longer than the given time
     >>> print(LastFit(300, 300))
     all 300 rows
     """
@@ -49,7 +49,7 @@ class LastFit:
         every = self.rows == self.total
         text = f"all {count(self.rows, 'row')}" if every else f"{self.rows:,} of {count(self.total, 'row')}"
         if self.centres is not None:
-            text += f", {self.centres:,} of them as centres"
+            text += f", by a sum over {self.centres:,} of them (the centres)"
         larger = "an exact fit" if every and self.centres is not None else "more"
         why = {
             "": "",

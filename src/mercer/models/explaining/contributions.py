@@ -33,6 +33,8 @@ Index = NDArray[np.int64]
 
 BACKGROUND = 100
 """The largest number of background rows that are used."""
+PREDICTED = 5000
+"""The largest number of rows that are predicted to choose background rows among them."""
 ENUMERATED = 6
 """Groups of at most this many columns are enumerated: 2⁶ subsets cost about as much as the orders that are drawn."""
 ROUNDING = 1e-6
@@ -49,6 +51,7 @@ class Contributions:
     values : the contributions, shape (m, d).
     errors : their standard errors by sampling, shape (m, d); 0 for those that are exact.
     mean : the mean prediction of the background.
+    compared : the number of background rows.
     predictions : shape (m,).
     labels : the class whose probability is explained, for each row; None for a regressor.
     """
@@ -57,6 +60,7 @@ class Contributions:
     values: Matrix
     errors: Matrix
     mean: Matrix
+    compared: int
     predictions: Matrix
     labels: tuple[Any, ...] | None = None
 
@@ -64,6 +68,12 @@ class Contributions:
     def exact(self) -> bool:
         """Whether no contribution was estimated by sampling."""
         return not self.errors.any()
+
+    def background(self, total: int, whose: str = "training rows") -> str:
+        """The rows that the mean is over, in words, given the number of rows from which they were drawn."""
+        if self.compared >= total:
+            return f"all {total:,} {whose}"
+        return f"{self.compared:,} rows drawn from {total:,} {whose}"
 
     def ranked(self, row: int = 0) -> list[tuple[str, float, float]]:
         """Name, contribution and standard error of each column for a row, the largest contribution first."""
@@ -95,13 +105,14 @@ def contributions(
     rows : array or frame
         m rows to explain: an array, or a pandas or Polars frame.
     background : array or frame
-        The rows to compare with, such as the training rows; of more than 100, that many are drawn at random.
+        The rows to compare with, such as the training rows; of more than 100, that many are used, those of
+        `background_rows`.
     label
         For a classifier, the class whose probability is explained; by default the class that is predicted.
     orders : int
         Pairs of random orders for each background row, at least 2, where contributions are sampled.
     random_state : int
-        Seed of these orders and of the drawn background rows.
+        Seed of these orders.
 
     Examples
     --------
@@ -113,13 +124,13 @@ def contributions(
     >>> parts.exact, bool(np.allclose(parts.mean + parts.values.sum(axis=1), parts.predictions))
     (True, True)
     >>> print(mc.contributions(model, [[1.0, 0.0, 0.0]], X))
-    prediction 0.9934 = mean 0.3005 + contributions:
-      x0  +0.9506
-      x1  -0.2577
+    prediction 0.9934 = mean 0.3621 + contributions:
+      x0  +0.9414
+      x1  -0.3102
       x2  +0
     """
     check_whole_number(orders, "orders", least=2, such_as=2)
-    rows, background = as_table(rows), sample(as_table(background), BACKGROUND, random_state)
+    rows, background = as_table(rows), background_rows(model, background)
     if not length(rows) or not length(background) or rows.shape[1] != background.shape[1]:
         raise InvalidInput(
             "`rows` and `background` must be tables of the same columns, with rows",
@@ -151,9 +162,38 @@ def contributions(
         values[:, features],
         errors[:, features],
         mean,
+        length(background),
         predictions,
         tuple(answer.label for answer in answers) if is_classifier(model) else None,
     )
+
+
+def background_rows(model: Any, X: Any) -> Any:
+    """At most 100 rows of a table that stand for all of them: their mean prediction is close to that of all rows.
+
+    The rows are sorted by their prediction, those of a classifier by the predicted class and its probability, and every
+    k-th one is taken. Of more than 5,000 rows, that many are drawn at random first.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(2000, 1))
+    >>> model = mc.Ridge().fit(X, X[:, 0])
+    >>> few = background_rows(model, X)
+    >>> len(few), bool(abs(model.predict(few).mean() - model.predict(X).mean()) < 0.01)
+    (100, True)
+    """
+    X = as_table(X)
+    if length(X) <= BACKGROUND:
+        return X
+    X = sample(X, PREDICTED)
+    if not is_classifier(model):
+        key = Answer.of(model)(X)
+    elif hasattr(model, "predict_proba"):
+        P = np.asarray(model.predict_proba(X))
+        key = P.argmax(axis=1) + P.max(axis=1) / 2
+    else:
+        key = np.unique(np.asarray(model.predict(X)), return_inverse=True)[1].astype(np.float64)
+    middles = (np.arange(BACKGROUND) + 0.5) * length(X) / BACKGROUND
+    return take(X, np.sort(np.argsort(key, kind="stable")[middles.astype(np.int64)]))
 
 
 def _answers(model: Any, rows: Any, label: Any) -> list[Answer]:

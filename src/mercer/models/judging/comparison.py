@@ -337,7 +337,8 @@ def _judged(
     try:
         judgement = judge_by_folds(fit, X, y, folds, groups=groups, progress=report)
     except (InvalidInput, MemoryError, np.linalg.LinAlgError) as error:
-        return Contender(name, what, None, clock.perf_counter() - began, one_line(str(error).rstrip("."), 200))
+        why = f"{error.required}, got {error.got}" if isinstance(error, InvalidInput) else str(error).rstrip(".")
+        return Contender(name, what, None, clock.perf_counter() - began, one_line(why, 200))
     return Contender(name, what, judgement, clock.perf_counter() - began)
 
 

@@ -68,14 +68,14 @@ class Overlap(Caution):
                 "thing, hold them out together: name the column that says so as the group"
             )
         return (
-            f"{these} {'was' if self.rows == 1 and self.exact else 'were'} used to fit this model; the scores are too "
-            "good for new rows"
+            f"{these} {'is' if self.rows == 1 and self.exact else 'are'} also among the training rows, equal in every "
+            "column that the model was given and in the target: the scores are too good for new rows"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The digests of the rows that a model was fitted to, targets included.
+    """The digests of all training rows of a model, targets included, even if its last fit used only some of them.
 
     Attributes
     ----------
@@ -88,7 +88,8 @@ class Seen:
     >>> X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     >>> overlap = Seen.of(X, y).overlap(X[5:], y[5:], held_out=False)
     >>> print(overlap)
-    5 of 5 rows (100 %) were used to fit this model; the scores are too good for new rows
+    5 of 5 rows (100 %) are also among the training rows, equal in every column that the model was given and in the \
+target: the scores are too good for new rows
     """
 
     digests: Digests
