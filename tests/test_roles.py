@@ -225,7 +225,7 @@ def test_an_exposure_is_not_a_feature_that_explains(model):
     plots = Plots(model, frame, counts, frame, counts, judgement, "claims", page.names, page.order)
     assert [page.names[j] for j in plots._drawable()] == ["age", "hospital"]
     shown = explained_rows(model, frame, counts, frame, counts, judgement, page.names, "row", list(map(str, range(N))))
-    assert "over training rows over the same exposure, plus these contributions" in shown
+    assert "with the same exposure, plus these contributions" in shown
 
 
 def test_intervals_of_counts_over_an_exposure_hold_on_new_rows(model):
