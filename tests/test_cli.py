@@ -914,6 +914,27 @@ def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsy
                 assert ("'b': 1 row has a number far outside" in err) == noted, (kernel, command)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-t", "price", "-o", "houses.csv"], "must differ from all other files"),
+        (["-t", "price", "-o", "other.csv"], "must be a new file"),
+        ([], "--target must name the column"),
+    ],
+)
+def test_what_needs_no_data_is_refused_before_modules_are_loaded(folder, capsys, monkeypatch, options, words):
+    from mercer.cli.app import run
+
+    monkeypatch.chdir(folder)
+    (folder / "other.csv").write_text("mine")
+    for name in ("fitting", "tuning"):
+        monkeypatch.setitem(sys.modules, f"mercer.cli.{name}", None)
+        monkeypatch.delattr(f"mercer.cli.{name}", raising=False)
+    for command in ("fit", "tune"):
+        assert run([command, "houses.csv", *options]) == 2
+        assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("role", ["exposure", "weight"])
 def test_compare_refuses_what_its_models_cannot_use_before_it_reads(role, capsys):
     from mercer.cli.app import run

@@ -171,7 +171,7 @@ def test_the_command_line_prints_the_plan_and_saves_nothing(tmp_path, capsys):
     path = tmp_path / "rows.csv"
     np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
     defaults = {"kernel": None, "task": "auto", "out": None, "report": None, "budget": 60.0, "test_size": None}
-    defaults |= {"roles": {}, "drop_missing_target": False, "centers": None, "refit": False, "seed": 0, "force": False}
+    defaults |= {"roles": {}, "drop_missing_target": False, "centers": None, "refit": False, "seed": 0}
     fitting.fit(Voice(color=False), str(path), "y", model="ridge", reading={}, plan=True, **defaults)
     assert capsys.readouterr().out.startswith("48 rows: eigen (the leave-one-out errors of every alpha")
     assert [p.name for p in tmp_path.iterdir()] == ["rows.csv"]

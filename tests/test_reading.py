@@ -21,7 +21,7 @@ import mercer as mc  # noqa: E402
 from mercer.cli import header, spreadsheets  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
 from mercer.cli.cells import NumberStyle, dates, number_style  # noqa: E402
-from mercer.cli.outputs import require_outputs  # noqa: E402
+from mercer.cli.destinations import require_outputs  # noqa: E402
 from mercer.cli.reading import batches, read  # noqa: E402
 from mercer.cli.speaking import Voice  # noqa: E402
 from mercer.cli.tables import problem_from  # noqa: E402

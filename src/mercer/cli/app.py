@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 import mercer
-from mercer.cli import header, interrupts
+from mercer.cli import destinations, header, interrupts
 from mercer.cli.helping import FLAG, Command
 from mercer.errors import InvalidInput
 
@@ -245,7 +245,9 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it."""
-    header.check(data, target, roles, reading)
+    header.check(data, target, roles, reading, predicts=True)
+    outputs = {} if plan else {"--out": destinations.model_path(data, out), "--report": report}
+    destinations.require_outputs(outputs, inputs=(data,), force=force)
     if report is not None:
         _require_plots("--report")
 
@@ -254,7 +256,7 @@ def fit(
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
         test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
-        centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed, force=force,
+        centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed,
         reading=reading, plan=plan,
     )  # fmt: skip
 
@@ -290,11 +292,10 @@ def predict(
     """Predict the rows of a file."""
     header.require_file(model)
     header.check(data, None, {}, reading)
+    destinations.require_outputs({"--out": out}, inputs=(data, model), force=force)
     from mercer.cli import predicting
 
-    predicting.predict(
-        voice, model, data, interval=interval, proba=proba, out=out, keep=keep, force=force, reading=reading
-    )
+    predicting.predict(voice, model, data, interval=interval, proba=proba, out=out, keep=keep, reading=reading)
 
 
 @command("mercer evaluate houses.mercer houses_2027.csv")
@@ -364,14 +365,15 @@ def compare(
                 got=f"--{role} {roles[role]}",
                 advice=f"Fit one model with it by mercer fit --{role}, or leave the column out by --drop.",
             )
-    header.check(data, target, roles, reading)
+    header.check(data, target, roles, reading, predicts=True)
+    destinations.require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:
         _require_plots("--plot")
     from mercer.cli import comparing
 
     comparing.compare(
         voice, data, target, models=tuple(model or ()), by=by, task=task, rows=rows, budget=time, folds=folds,
-        repeat=repeat, roles=roles, drop_missing_target=drop_missing_target, plot=plot, seed=seed, force=force,
+        repeat=repeat, roles=roles, drop_missing_target=drop_missing_target, plot=plot, seed=seed,
         reading=reading,
     )  # fmt: skip
 
@@ -404,12 +406,13 @@ def tune(
     force: Force = False,
 ) -> None:
     """Fit the parameters of a kernel to the data."""
-    header.check(data, target, roles, reading)
+    header.check(data, target, roles, reading, predicts=True)
+    destinations.require_outputs({"--out": out}, inputs=(data,), force=force)
     from mercer.cli import tuning
 
     tuning.tune(
         voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, roles=roles,
-        drop_missing_target=drop_missing_target, rows=rows, seed=seed, force=force, reading=reading,
+        drop_missing_target=drop_missing_target, rows=rows, seed=seed, reading=reading,
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import mercer as mc
 from mercer.cli.columns import missing_values_located
 from mercer.cli.fitting import note_leakage, require_one_split
-from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import caution_facts, score_facts
@@ -39,12 +38,10 @@ def compare(
     drop_missing_target: bool,
     plot: str | None,
     seed: int,
-    force: bool,
     reading: dict[str, Any],
 ) -> None:
     """Read a file, fit several models to the same folds, and rank them."""
     require_one_split(None, folds, repeat, roles, refit=False)
-    require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:
         _require_picture(plot)
     with voice.progress(f"reading {data}"):

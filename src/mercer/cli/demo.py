@@ -11,7 +11,8 @@ import polars as pl
 
 import mercer as mc
 from mercer.cli import fitting, predicting
-from mercer.cli.outputs import require_outputs, sink
+from mercer.cli.destinations import require_outputs
+from mercer.cli.outputs import sink
 from mercer.cli.speaking import Voice
 from mercer.cli.summary import importance_facts, most_important
 from mercer.errors import InvalidInput
@@ -50,7 +51,7 @@ def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     held_out = fitting.fit(
         _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
         model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, roles={},
-        drop_missing_target=False, centers=None, refit=False, seed=0, force=force, reading={},
+        drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
     )  # fmt: skip
     voice.say()
     voice.say("3. Predictions with 90 % intervals for the held-out patients", strong=True)

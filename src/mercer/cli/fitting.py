@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli import interrupts
+from mercer.cli import destinations, interrupts
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
 from mercer.cli.details import detail_facts, say_details
 from mercer.cli.kept_rows import kept_background
-from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
-from mercer.cli.sources import address
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import (
     caution_facts,
@@ -74,7 +72,6 @@ def fit(
     positive: str | None = None,
     balance: bool = False,
     seed: int,
-    force: bool,
     reading: dict[str, Any],
     plan: bool = False,
 ) -> Any:
@@ -89,8 +86,7 @@ def fit(
     require_one_split(test_size, folds, repeat, roles, refit)
     decision = decision_from(threshold, positive, balance)
     expression = parsed(kernel, weights=menu.takes_weights(model))
-    model_path = _model_path(data, out)
-    require_outputs({} if plan else {"--out": model_path, "--report": report}, inputs=(data,), force=force)
+    model_path = destinations.model_path(data, out)
     with voice.progress(f"reading {data}"):
         table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
@@ -281,16 +277,6 @@ def parsed(kernel: str | None, *, weights: bool = False) -> Any:
 def _command_line() -> str:
     """The command as the user typed it."""
     return shlex.join(["mercer", *sys.argv[1:]])
-
-
-def _model_path(data: str, out: str | None) -> str | None:
-    """The path of the model file: --out, or the name of the data in the current folder; None to save nothing."""
-    if out in ("none", "/dev/null"):
-        return None
-    if out is not None:
-        return out
-    stem = "model" if data == "-" else Path(address(data)[0]).name.split(".")[0] or "model"
-    return f"{stem}.mercer"
 
 
 def save(model: Any, path: str) -> int:

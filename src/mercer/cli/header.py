@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer.cli import delimited
-from mercer.cli.names import named
+from mercer.cli.names import named, no_target
 from mercer.cli.roles import assigned
 from mercer.cli.sources import COMPRESSED, HEAD, address, existing, opened
 
@@ -14,8 +14,10 @@ LARGER = (".zip", ".zst", ".zstd")
 """Files whose beginning is not enough: archives, and what Python before 3.14 cannot decompress."""
 
 
-def check(data: str, target: str | None, roles: dict[str, Any], reading: dict[str, Any]) -> None:
-    """Refuse a file that does not exist, and names of columns that it does not have.
+def check(
+    data: str, target: str | None, roles: dict[str, Any], reading: dict[str, Any], *, predicts: bool = False
+) -> None:
+    """Refuse a file that does not exist, names of columns that it does not have, and no target if one `predicts` it.
 
     Files whose columns are known only when all of it was read are checked then.
     """
@@ -26,6 +28,8 @@ def check(data: str, target: str | None, roles: dict[str, Any], reading: dict[st
     file = address(data)[0]
     if target is not None:
         target = named(target, names, file, text=text)
+    elif predicts:
+        raise no_target(names, file)
     assigned(roles, names, file, target)
 
 

@@ -28,6 +28,15 @@ def similar(name: str, names: list[str]) -> str | None:
     return lower[near[0]] if near else None
 
 
+def no_target(names: list[str], file: str) -> InvalidInput:
+    """The error about a command that needs --target."""
+    return InvalidInput(
+        f"--target must name the column of {file} to predict",
+        got="no --target",
+        advice=f"Choose one of {shown_names(names, 20)}.",
+    )
+
+
 def no_column(name: str, names: list[str], file: str, purpose: str) -> InvalidInput:
     """The error about a column that a file lacks, with the name that was perhaps meant."""
     near = similar(name, names)

@@ -13,7 +13,7 @@ from mercer.cli.columns import as_fitted, missing_values_located
 from mercer.cli.details import detail_facts, say_details
 from mercer.cli.names import named, spelling
 from mercer.cli.outputs import kind_of as table_kind
-from mercer.cli.outputs import parts, require_outputs, sink
+from mercer.cli.outputs import parts, sink
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import caution_facts, say_scores, score_facts
@@ -38,7 +38,6 @@ def predict(
     proba: bool,
     out: str | None,
     keep: bool,
-    force: bool,
     reading: dict[str, Any],
 ) -> None:
     """Predict every row of a file, batch by batch."""
@@ -46,7 +45,6 @@ def predict(
         raise InvalidInput(
             "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a coverage such as 0.9."
         )
-    require_outputs({"--out": out}, inputs=(data, model_path), force=force)
     if out not in (None, "-"):
         table_kind(out)
     model = mc.load(model_path)

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mercer.cli.columns import require_finite
-from mercer.cli.names import NAME_THE_DELIMITER, named, no_column, shown_names
+from mercer.cli.names import NAME_THE_DELIMITER, named, no_column, no_target, shown_names
 from mercer.cli.reading import Table
 from mercer.cli.roles import Assigned, note_columns
 from mercer.cli.speaking import Voice
@@ -215,11 +215,7 @@ def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
         return table.frame, pl.Series("label", table.label), "label"
     names = table.frame.columns
     if target is None:
-        raise InvalidInput(
-            f"--target must name the column of {table.name} to predict",
-            got="no --target",
-            advice=f"Choose one of {shown_names(names, 20)}.",
-        )
+        raise no_target(names, table.name)
     target = named(target, names, table.name, text=table.layout is not None)
     if len(names) == 1:
         raise InvalidInput(

@@ -11,7 +11,6 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.fitting import parsed, save
-from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import finite, kernel_of, readable
@@ -37,12 +36,10 @@ def tune(
     drop_missing_target: bool,
     rows: int,
     seed: int,
-    force: bool,
     reading: dict[str, Any],
 ) -> None:
     """Fit the parameters of a kernel to the data, and report the gain."""
     expression = parsed(kernel)
-    require_outputs({"--out": out}, inputs=(data,), force=force)
     if model != "svm" and task == "classification":
         raise InvalidInput(
             "`mercer tune --task classification` needs a classifier",
