@@ -60,7 +60,7 @@ def has_columns(X: Any) -> bool:
 
 def kept_background(model: Any, X: Any) -> Any:
     """Training rows to save for explanations; None if the file of the model would hold no training rows otherwise."""
-    omitted = getattr(innermost(model), "_training_only", tuple)()
+    omitted: tuple[str, ...] = getattr(innermost(model), "_training_only", tuple)()
     if not has_columns(X) or "_rows" in omitted or kept_rows(model)[0] is None:
         return None
     return background_rows(model, X)
