@@ -436,6 +436,19 @@ def test_training_rows_for_explanations_are_saved_only_with_models_that_keep_row
     assert not kept or len(background) == 100
 
 
+def test_explain_a_row_of_one_text_column(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = [f"win a prize {i} now" if i % 2 else f"see you at {i} then" for i in range(60)]
+    pl.DataFrame({"message": words, "kind": ["spam", "ham"] * 30}).write_csv("sms.csv")
+    assert (
+        told(capsys, "fit", "sms.csv", "-t", "kind", "-m", "ridge", "--text", "message", "--report", "r.html")[0] == 0
+    )
+    out = told(capsys, "explain", "sms.mercer", "--row", 2, "--data", "sms.csv")[1]
+    assert "The probability of ham is " in out
+    assert words[1] in out
+    assert "message: “" in (tmp_path / "r.html").read_text()
+
+
 def test_explain_a_row(folder, model, capsys):
     origin, loaded = provenance(mc.load(model)), mc.load(model)
     table = pl.read_csv(folder / "houses.csv")

@@ -92,7 +92,7 @@ def test_a_plan_needs_data_or_sizes(given):
 def test_other_models_are_refused():
     with pytest.raises(mc.InvalidInput, match="must be a KernelRidge, got SVC"):
         mc.plan(mc.SVC(), n=10, d=2)
-    with pytest.raises(mc.InvalidInput, match="regression model 'ridge', got 'svm'"):
+    with pytest.raises(mc.InvalidInput, match="model 'ridge' for regression can be planned without a fit, got 'svm'"):
         menu.plan("svm", np.ones((3, 1)), np.ones(3))
 
 

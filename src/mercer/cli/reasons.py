@@ -75,6 +75,12 @@ def explain_row(
         over = "" if exposure_of(model) is None else " with the same exposure"
         content["mean"] = float(parts.mean[0])
         content["contributions"] = _say_contributions(voice, parts, values, parts.background(total, whose) + over)
+    else:
+        if hasattr(model, "predict_proba"):
+            at = np.asarray(model.classes_).tolist().index(prediction if chosen is None else chosen)
+            content["probability"] = float(np.asarray(model.predict_proba(X))[0, at])
+            voice.say(f"The probability of {model.classes_[at]} is {number(content['probability'])}.")
+        voice.table(["column", "value"], [[name, value] for name, value in values.items()])
     if similar is not None:
         names = names[:COMPARED_COLUMNS]
         content["similar"] = _say_similar(voice, model, origin, similar, names)

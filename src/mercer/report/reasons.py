@@ -80,6 +80,8 @@ def explained_rows(
 
 def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
     """The contributions of the columns to the prediction of a row."""
+    if len(names) == 1 and isinstance(value := frames.column(row, 0)[0], str):
+        return paragraph(f"{cut(names[0], 40)}: “{cut(value, 1000)}”")
     if len(names) < 2 or isinstance(row, list) or hasattr(row, "tocsr"):
         return ""
     parts = contributions(model, row, X)

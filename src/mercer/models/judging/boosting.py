@@ -26,6 +26,8 @@ LEVELS = 255
 class _Columns:
     """Columns as numbers, and texts as the numbers of their levels, both learnt from training rows."""
 
+    exposure: str | None = None
+
     def __init__(self, X: Any) -> None:
         self.levels: dict[str, dict[Any, int] | None] = {}
         for name, column in _columns(X).items():
