@@ -45,6 +45,8 @@ def make(name):
     own = dict(SOME.get(name, {}))
     if name == "ConformalRegressor":
         own["model"] = mc.KernelRidge(mc.Gaussian(1.0))
+    if name == "CalibratedClassifier":
+        own["model"] = mc.LeastSquaresClassifier(mc.Gaussian(1.0))
     return getattr(mc, name)(**own)
 
 
