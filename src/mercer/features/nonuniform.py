@@ -160,7 +160,11 @@ def _window(tol: float) -> tuple[int, float, Float]:
     root = np.sqrt(np.maximum(1 - t * t, 0.0))
     values = special.i0e(beta * root) * np.exp(beta * (root - 1)) / special.i0e(beta)
     series = np.polynomial.chebyshev.chebfit(nodes, values, terms - 1)
-    table = np.stack([np.polynomial.chebyshev.cheb2poly(s) for s in series.T], axis=1)[::-1]
+    table = np.zeros_like(series)
+    for column, coefficients in enumerate(series.T):
+        powers = np.polynomial.chebyshev.cheb2poly(coefficients)  # without zeros at the end, which rounding decides
+        table[: len(powers), column] = powers
+    table = table[::-1]
     return w, beta, np.ascontiguousarray(table)
 
 
