@@ -3,18 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-narrow test-versions check lint doctest docs bench bench-objects accuracy-objects promises format clean
+.PHONY: demo test tests test-narrow test-versions check lint doctest docs bench bench-objects accuracy-objects promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
 # Bytecode is kept even if the environment says otherwise: without it every run rewrites the asserts of all tests anew,
 # and every process that a test starts compiles the package.
-test doctest: export PYTHONDONTWRITEBYTECODE =
+tests doctest: export PYTHONDONTWRITEBYTECODE =
 
 test: .venv/.dev
-	$(MAKE) --no-print-directory --jobs 2 check
-	$(BIN)/python -m pytest -n 2 -q
+	$(MAKE) --no-print-directory --jobs 3 lint doctest tests
+
+# Workers take whole files and share what is left at the end: each prepares half of the data and compiled loops.
+tests: .venv/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 # Other Pythons and other releases of the dependencies, each from a built wheel, where they can be had.
 test-versions:
@@ -29,7 +32,7 @@ DISPATCHED = import numpy; print(*numpy.show_config("dicts").get("SIMD Extension
 test-narrow: .venv/.dev
 	NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/.venv/narrow OPENBLAS_CORETYPE=$(OLDEST_BLAS) \
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(DISPATCHED)')" \
-	$(BIN)/python -m pytest -n 2 -q $(NUMERICAL:%=tests/test_%.py)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q $(NUMERICAL:%=tests/test_%.py)
 
 check: lint doctest
 

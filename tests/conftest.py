@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import re
@@ -23,6 +24,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# No test cuts the power, and waiting for the disk at each of two thousand files takes longer than all that is written.
+os.fsync = lambda fd: None
 
 # A shell starts what runs in its background with interrupts ignored; tests of interrupts need them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,6 +53,10 @@ def pytest_collection(session):
 
 def pytest_collection_finish(session):
     time.time = collected_at
+    # What was collected stays until the end: the search for cyclic garbage need not look at it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 # -- peers -------------------------------------------------------------------------------------------------------------

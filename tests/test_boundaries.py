@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -29,10 +31,16 @@ def modules(folder: str) -> list[Path]:
     return [place] if place.is_file() else sorted(place.rglob("*.py"))
 
 
-def defined(trees: list[ast.Module]) -> set[str]:
-    """The private names that these modules define: functions, fields of classes, attributes that they set."""
+def nodes(text: str) -> list[ast.AST]:
+    """The nodes of the syntax tree that define or use names."""
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.Name, ast.Attribute, ast.ImportFrom)
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+
+
+def defined(found: Iterable[ast.AST]) -> set[str]:
+    """The names that these nodes define: functions, fields of classes, attributes that they set."""
     names = set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    for node in found:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -42,10 +50,10 @@ def defined(trees: list[ast.Module]) -> set[str]:
     return names
 
 
-def of_others(tree: ast.Module, own: set[str]) -> list[tuple[int, str]]:
+def of_others(found: Iterable[ast.AST], own: set[str]) -> list[tuple[int, str]]:
     """Where a module reads a private attribute of another folder's object, or imports a private name."""
     violations = []
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
             inherited = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             violations += [] if inherited else [(node.lineno, ast.unparse(node))]
@@ -56,17 +64,17 @@ def of_others(tree: ast.Module, own: set[str]) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_private_attributes_are_read_only_in_their_folder(folder):
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules(folder)}
-    own = defined(list(trees.values()))
+    found = {path: nodes(path.read_text(encoding="utf-8")) for path in modules(folder)}
+    own = defined(chain.from_iterable(found.values()))
     violations = [
-        f"{path.relative_to(ROOT)}:{line} {what}" for path, tree in trees.items() for line, what in of_others(tree, own)
+        f"{path.relative_to(ROOT)}:{line} {what}" for path, some in found.items() for line, what in of_others(some, own)
     ]
     assert violations == []
 
 
 def test_the_check_sees_what_it_is_for():
-    tree = ast.parse("def f(self, gram):\n    self._own = gram._K\n    return gram._own\nfrom mercer.gram import _x")
-    assert of_others(tree, defined([tree])) == [(2, "gram._K"), (4, "mercer.gram._x")]
+    found = nodes("def f(self, gram):\n    self._own = gram._K\n    return gram._own\nfrom mercer.gram import _x")
+    assert of_others(found, defined(found)) == [(2, "gram._K"), (4, "mercer.gram._x")]
 
 
 def test_no_solver_imports_a_kernel():

@@ -76,7 +76,7 @@ def test_sizes_without_data():
 
 
 def test_a_sample_stands_for_more_rows():
-    X, _ = data(300)
+    X, _ = data(300, 6)  # more columns than a grid of frequencies takes, whose plan solves the problem on the grid
     model = mc.KernelRidge(alpha=0.1, budget="2 GB")
     assert mc.plan(model, X, n=10**6).n == 10**6
     texts = mc.plan(mc.KernelRidge(mc.Spectrum(2), alpha=0.1), ["aab", "bba", "abab"] * 5)
