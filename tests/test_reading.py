@@ -492,6 +492,13 @@ def test_only_our_own_files_are_replaced(capsys):
     assert "another output" in refused(capsys, *fit, "-o", "same", "--report", "same")
 
 
+def test_an_option_is_not_taken_for_a_file():
+    with pytest.raises(
+        mc.InvalidInput, match=r"--report must be followed by the name of a file, got --force.*\./--force"
+    ):
+        require_outputs({"--report": "--force"}, inputs=())
+
+
 def test_a_report_is_replaced():
     Path("r.html").write_text(page("A title", "", ["<p>text</p>"]))
     require_outputs({"--report": "r.html"}, inputs=())

@@ -37,6 +37,7 @@ def require_outputs(
 ) -> None:
     """Refuse outputs (by option) that cannot be written, or that would replace something.
 
+    The name of another option is no file: who forgets the name after --report does not want a report called --force.
     An input is never replaced, and no output replaces another. A file that was there before is replaced only if it is
     a model or a report of this program, if it is empty, or with `force`; a table if its first line is the `header` that
     the option's table always has.
@@ -48,6 +49,11 @@ def require_outputs(
     for option, path in outputs.items():
         if path is None or path == "-":
             continue
+        if path.startswith("--"):
+            raise InvalidInput(
+                f"{option} must be followed by the name of a file", got=f"{path}, the name of an option",
+                advice=f"Write the name after {option}; a file that begins with two dashes is ./{path}.",
+            )  # fmt: skip
         require_writable(path)
         place = os.path.realpath(Path(path).expanduser())
         if os.path.exists(place) and not os.path.isfile(place):  # a pipe or device may take several outputs
