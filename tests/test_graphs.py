@@ -170,6 +170,8 @@ def test_lengths_of_paths_that_are_refused():
         mc.ShortestPath(unit=1.0)([good, bad])
     with pytest.raises(mc.InvalidInput, match="a longer one in graph 0"):
         mc.ShortestPath(unit=1e-20)([good])
+    with pytest.raises(mc.InvalidInput, match="larger unit"):
+        mc.ShortestPath(unit=1e-320)([good])
     with pytest.raises(mc.InvalidInput, match="`unit`"):
         mc.ShortestPath(unit=0.0)
     assert mc.ShortestPath(unit=1.0)([mc.Graph([], n=1), mc.Graph([], n=2)]).tolist() == [[0.0, 0.0], [0.0, 0.0]]

@@ -11,6 +11,7 @@ import mercer as mc
 from everywhere import works_everywhere
 from mercer import memory
 from mercer.kernels import costs
+from mercer.kernels.distributions import CLOUDS
 
 
 def rows(x):
@@ -172,3 +173,16 @@ def test_models(tmp_path):
     np.testing.assert_array_equal(k.on("cloud")(frame), k(X))
     tuned = mc.tune(mc.KernelRidge(k, alpha=0.1), X, np.array([float(label == "wide") for label in labels]))
     assert tuned.kernel_ != k
+
+
+def test_bad_clouds_are_named_where_no_kernel_is_given():
+    X = clouds(12)
+    narrow = [*X[:3], X[3][:, :1], *X[4:]]
+    with pytest.raises(mc.InvalidInput, match="object 3"):
+        CLOUDS.kernels(narrow)
+    gap = [*X[:3], np.where(np.arange(len(X[3]))[:, None] == 0, np.nan, X[3]), *X[4:]]
+    with pytest.raises(mc.InvalidInput, match=r"Cloud 3: .*row 0"):
+        CLOUDS.kernels(gap)
+    alike = [X[0] + 1e-5 * x[:1].mean() for x in X]
+    for kernel in CLOUDS.kernels(alike).values():
+        assert np.isfinite(kernel(alike)).all()

@@ -933,3 +933,9 @@ def test_the_width_of_a_column_of_whole_numbers_is_not_below_half_their_distance
         kernel = leaf([1.0, 1.0])
         assert np.exp(narrowest(kernel, kernel.prepare(X))) == pytest.approx(bounds)
         assert np.exp(narrowest(kernel, kernel.prepare(binary))) == pytest.approx([0.0, 0.0])
+
+
+def test_steps_of_values_do_not_depend_on_the_order_of_the_rows():
+    X = np.arange(4000.0)[:, None] % 10
+    k = mc.Gaussian(1.0)
+    assert np.exp(narrowest(k, k.prepare(X))) == pytest.approx([0.5])

@@ -147,5 +147,5 @@ def _all_or_none(with_it: list[bool], without: list[bool], what: str) -> None:
     raise InvalidInput(
         f"Either all graphs must have {what}, or none",
         got=f"none at position {with_it.index(False)}, and some at position {without.index(False)}",
-        advice="Add them where they are missing, with one label such as None where nothing is known.",
+        advice="Add them where they are missing.",
     )

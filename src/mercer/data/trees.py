@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +94,7 @@ class Tree:
         return f"Tree({str(self)!r})" if len(self) <= 40 else f"Tree of {len(self)} nodes"
 
     def __str__(self) -> str:
-        *_, root = self.subtree_texts()
-        return root
+        return deque(self.subtree_texts(), maxlen=1)[0]  # the others are forgotten at once: together they are long
 
     def subtree_texts(self) -> Iterator[str]:
         """The bracket text of everything below each node, in the order of the nodes: the last is the whole tree."""

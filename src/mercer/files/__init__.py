@@ -145,9 +145,9 @@ class Saved:
                 # `hasattr` of a public attribute must answer no, and so the error is an AttributeError, too.
                 kind = InvalidInput if name.startswith("_") else NotInFile
                 raise kind(
-                    f"{type(self).__name__} needs its training rows here: they are not in a model file or in batches",
-                    got="a model without them",
-                    advice="Fit the model again, to an array, and use this attribute before saving.",
+                    f"This attribute of {type(self).__name__} needs the rows that the model was fitted to",
+                    got="a model that does not keep them: it was loaded from a file, or fitted in batches",
+                    advice="Fit the model again, to an array, and use the attribute before saving.",
                 )
             return object.__getattribute__(self, name)  # raises the original AttributeError again
 

@@ -40,6 +40,7 @@ class Clouds(Space):
         """Gaussians of the distance between distributions, in units of the median distances of points and clouds."""
         from mercer.kernels.vectors.median import median_gaussian
 
+        MeanEmbedding(Gaussian(1.0)).prepare(X)  # an error names the cloud and its row
         some = [x[:: -(-len(x) // POINTS)] for x in X[:: -(-len(X) // CLOUDS_EXAMINED)]]
         width = float(median_gaussian(np.concatenate(some)).sigma)
         wide, narrow = (MeanEmbedding(Gaussian(share * width)) for share in (1.0, 0.3))
@@ -60,7 +61,7 @@ def _by_distance(embedding: MeanEmbedding, clouds: list[Any]) -> Similarity:
     K = embedding(clouds)
     squares = np.diag(K)[:, None] + np.diag(K) - 2.0 * K
     apart = squares[np.triu_indices(len(K), 1)]
-    apart = apart[apart > 1e-12 * K.max()]
+    apart = apart[apart > np.sqrt(np.finfo(float).eps) * K.max()]  # smaller ones have lost half of their digits
     variance = float(np.median(apart)) if len(apart) else 1.0
     return (embedding / variance).exp().normalize()
 

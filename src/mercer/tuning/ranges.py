@@ -142,7 +142,7 @@ def lengths(points: Points, column: int | None = None, taxi: bool = False, sampl
     return Lengths(spacing, float(np.median(apart)), float(apart.max()))
 
 
-def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
+def narrowest(kernel: Similarity, points: Points) -> Matrix:
     """The logarithm of the narrowest sensible value of each free parameter, −∞ without one, shape (p,).
 
     A width of a column of equally spaced values, such as whole numbers, must not be much narrower than their step:
@@ -163,7 +163,7 @@ def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
         if key not in steps:
             X = slot.points.encoded(slot.owner)
             one = isinstance(X, np.ndarray) and X.ndim == 2 and (slot.column is not None or X.shape[1] == 1)
-            steps[key] = step_of(X[:: -(-len(X) // sample), slot.column or 0]) if one else 0.0
+            steps[key] = step_of(X[:, slot.column or 0]) if one else 0.0
         if steps[key] > 0:
             low[i] = np.log(NARROWEST_STEPS[unit] * steps[key])
     return low

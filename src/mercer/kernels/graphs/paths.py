@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from mercer import memory
 from mercer._loops import graphs as loops
@@ -150,8 +150,10 @@ def _keys_by_length(
         lengths = csr_array(
             (weights[entries], graphs.neighbours[entries] - start, rows - rows[0]), shape=(stop - start, stop - start)
         )
-        far = np.floor(dijkstra(lengths) / unit + (0.5 + ROUNDING))
-        u, v = np.nonzero(np.triu(np.isfinite(far), 1))
+        _, part = connected_components(lengths, directed=False)
+        with np.errstate(over="ignore"):
+            far = np.floor(dijkstra(lengths) / unit + (0.5 + ROUNDING))
+        u, v = np.nonzero(np.triu(part[:, None] == part, 1))
         if (far[u, v] > MOST_UNITS).any():
             raise InvalidInput(
                 "Lengths of paths must be below 2⁵⁰ units",
