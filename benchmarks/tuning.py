@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import judge, machine, race, table
+from measure import WORKERS, compared, heading, judge, machine, race, table
 
 
 def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +32,9 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, d))
     y = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + X[:, 3] + 0.3 * rng.normal(size=n)
     return X, y - y.mean()
+
+
+PEER = f"scikit-learn GridSearchCV, 5 folds, n_jobs={WORKERS}"
 
 
 # --- ridge ------------------------------------------------------------------------------------------------------------
@@ -49,7 +52,9 @@ def ridge(n: int, quick: bool) -> None:
     model = mc.KernelRidge(mc.Gaussian(math.sqrt(20)))
 
     def sklearn() -> tuple[float, float]:
-        search = GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5, n_jobs=2)
+        search = GridSearchCV(
+            KernelRidge(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5, n_jobs=WORKERS
+        )
         best = search.fit(X, y).best_params_
         return math.sqrt(0.5 / best["gamma"]), best["alpha"]
 
@@ -72,7 +77,7 @@ def ridge(n: int, quick: bool) -> None:
         return tuned.kernel_.sigma, tuned.alpha_
 
     competitors = {
-        "scikit-learn GridSearchCV, 5 folds, n_jobs=2": sklearn,
+        PEER: sklearn,
         "himalaya KernelRidgeCV, 5 folds": himalaya,
         "Mercer, same grid, 5 folds": grid,
         "Mercer, by gradient, leave-one-out": gradient,
@@ -83,11 +88,11 @@ def ridge(n: int, quick: bool) -> None:
     mc.tune(model, X[:300], y[:300])  # compile
     found = race(competitors, {name: runs[name] for name in competitors})
     points = mc.Gaussian().prepare(X)
-    first = found["scikit-learn GridSearchCV, 5 folds, n_jobs=2"]
+    first = found[PEER]
     errors = {
         name: loo_error(mc.Gaussian(s), points, y[:, None], a, gradient=False)[0] for name, (_, (s, a)) in found.items()
     }
-    print(f"### Ridge: alpha and sigma, n = {n}, d = 20, 10 × 5 grid\n")
+    heading(f"Ridge: alpha and sigma, n = {n}, d = 20, 10 × 5 grid")
     table(
         ["", "seconds", "faster than GridSearchCV by", "sigma", "alpha", "leave-one-out error"],
         [
@@ -95,6 +100,8 @@ def ridge(n: int, quick: bool) -> None:
             for name, (t, (s, a)) in found.items()
         ],
     )
+    seconds = {PEER: first[0], "Mercer": found["Mercer, same grid, 5 folds"][0]}
+    compared(f"Ridge: alpha and sigma on a grid of 10 × 5, {n:,} × 20", seconds)
     same = np.allclose(found["Mercer, same grid, 5 folds"][1], first[1])
     names = list(competitors)
     by_grid, by_gradient = found[names[-2]], found[names[-1]]
@@ -155,7 +162,7 @@ def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> No
         found = race(competitors, {name: runs[name] for name in competitors})
     seconds, reached = found["Mercer"]
     first, peak = found["scikit-learn GaussianProcessRegressor"]
-    print(f"### Evidence: {'one width per column' if relevance else 'one width'}, n = {n}, d = {d}\n")
+    heading(f"Evidence: {'one width per column' if relevance else 'one width'}, n = {n}, d = {d}")
     table(
         ["", "seconds", "Mercer is faster by", "log evidence"],
         [
@@ -163,6 +170,8 @@ def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> No
             for name, (t, value) in found.items()
         ],
     )
+    widths = "one width per column" if relevance else "one width"
+    compared(f"Gaussian process by the evidence, {widths}, {n:,} × {d}", {k: v[0] for k, v in found.items()})
     if not quick:
         other = found.get("GPyTorch, 50 steps of Adam", (math.nan,))[0]
         judge(
