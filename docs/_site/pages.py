@@ -33,7 +33,7 @@ PLACES = {
     "docs/theory.md": "understand/theory.md",
     "docs/concepts.md": "understand/concepts.md",
     "docs/architecture.md": "understand/architecture.md",
-    "benchmarks/README.md": "understand/benchmarks.md",
+    "benchmarks/README.md": "understand/measurements.md",
     "docs/names.md": "reference/names.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -45,6 +45,7 @@ GENERATED = {
     "docs/reference/api/index.md": "reference/api/index.md",
     "docs/reference/kernels.md": "reference/kernels.md",
     "docs/reference/commands.md": "reference/commands.md",
+    "docs/understand/benchmarks.md": "understand/benchmarks.md",
     "docs/gallery/index.rst": "gallery/index.rst",
 }
 """Pages that exist on the site only."""
