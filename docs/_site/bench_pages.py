@@ -148,7 +148,7 @@ def bars(rows: list[tuple[str, float]], look: str, width: float = 7.6) -> Any:
     with mc.plot.style(look) as colours:
         figure, axes = plt.subplots(figsize=(width, 0.55 + 0.3 * len(rows)), layout="constrained")
         places = range(len(rows))[::-1]
-        for place, (words, ratio) in zip(places, rows):
+        for place, (_, ratio) in zip(places, rows):
             colour = colours.series[0] if ratio >= 1 else colours.series[1]
             axes.barh(place, ratio - 1, left=1, height=0.55, color=colour)
             axes.annotate(
@@ -254,12 +254,12 @@ def pages() -> dict[str, str]:
     missed = [(job, one["title"], target) for job, record in records.items() for one in record["tables"]
               for target in one.get("targets", []) if target["measured"] < target["required"]]  # fmt: skip
     text = (
-        "# Benchmarks\n\nHow fast Mercer is beside other libraries, at equal accuracy, and which targets it misses. This "
-        "page is generated from the result files of `make bench`, which runs all benchmarks, goes on where it was "
+        "# Benchmarks\n\nHow fast Mercer is beside other libraries, at equal accuracy, and which targets it misses. "
+        "This page is generated from the result files of `make bench`, which runs all benchmarks, goes on where it was "
         "interrupted, and keeps machine, versions and date with every result.\n\n"
         "Other libraries run in the same process as Mercer, in turns, on the same data. Each time is the shortest of "
-        "several runs (slow libraries get fewer, at least one). Results with *processor time of one thread* come from a "
-        "machine that was busy with other work: each library had one thread, and the time is what the processor spent "
+        "several runs (slow libraries get fewer, at least one). Results with *processor time of one thread* come from "
+        "a machine that was busy with other work: each library had one thread, and the time is what the processor spent "
         "on it. [Measurements and protocols](measurements.md) has accuracy on real data, and how each was measured.\n\n"
         f"{len(everything)} comparisons, {sum(one.ratio >= 1 for one in everything)} of them at least as fast as the "
         f"other library; {len(missed)} targets are missed, which the tables mark.\n"
