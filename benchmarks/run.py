@@ -31,8 +31,7 @@ JOBS = {
     "gram-first": "gram.py --only first",
     **{f"ridge-{n}": f"ridge.py --only {n}" for n in (2000, 5000, 10000, 15000)},
     "nystrom": "nystrom.py",
-    "tuning-ridge": "tuning.py --only ridge",
-    "tuning-evidence": "tuning.py --only evidence",
+    **{f"tuning-{name}": f"tuning.py --only {name}" for name in ("ridge", "evidence-one", "evidence-5", "evidence-20")},
     "svm": "svm.py --only n",
     "svm-grid": "svm.py --only grid",
     **{f"smoothing-{name}": f"smoothing.py --only {name}"

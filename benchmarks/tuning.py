@@ -2,7 +2,7 @@
 
     python benchmarks/tuning.py                   # about a quarter of an hour on two cores
     python benchmarks/tuning.py --quick           # a minute, small sizes: does it run?
-    python benchmarks/tuning.py --only evidence   # ridge | evidence
+    python benchmarks/tuning.py --only ridge      # or evidence-one, evidence-5, evidence-20
 
 *Ridge*: alpha and the width of a Gaussian kernel at n = 2 000, d = 20. GridSearchCV refits 10 x 5 candidates on 5
 folds; Mercer compares the same candidates by the same folds, and searches by gradient. All choices are judged by their
@@ -120,12 +120,11 @@ def ridge(n: int, quick: bool) -> None:
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
-def evidence(n: int, quick: bool) -> None:
-    for points, d, relevance, wanted in ((n, 20, False, 8.0), (n // 2, 5, True, 6.0), (n, 20, True, 10.0)):
-        _evidence(points, d, relevance, wanted, quick)
+EVIDENCE = {"evidence-one": (1, 20, False, 8.0), "evidence-5": (2, 5, True, 6.0), "evidence-20": (1, 20, True, 10.0)}
+"""By the name of a table: the share of the rows, columns, whether each has a width of its own, and the wanted factor."""
 
 
-def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> None:
+def evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> None:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -223,12 +222,15 @@ def gpytorch(X: np.ndarray, y: np.ndarray, relevance: bool) -> tuple[float, Any,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, one run each")
-    parser.add_argument("--only", choices=["ridge", "evidence"])
+    parser.add_argument("--only", choices=["ridge", *EVIDENCE], help="one table")
     options = parser.parse_args()
     machine()
-    for name, run in (("ridge", ridge), ("evidence", evidence)):
+    n = 500 if options.quick else 2000
+    if options.only in (None, "ridge"):
+        ridge(n, options.quick)
+    for name, (share, *problem) in EVIDENCE.items():
         if options.only in (None, name):
-            run(500 if options.quick else 2000, options.quick)
+            evidence(n // share, *problem, options.quick)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ HEADLINES = {
     "Gaussian Gram matrix, 10 000 rows, 20 columns": (
         "gram-dense", "Gaussian Gram matrix, 10,000 × 20, float64", "scikit-learn rbf_kernel"),
     "Gaussian process, 2 000 rows, width and noise by the evidence": (
-        "tuning-evidence", "Gaussian process by the evidence, one width, 2,000 × 20",
+        "tuning-evidence-one", "Gaussian process by the evidence, one width, 2,000 × 20",
         "scikit-learn GaussianProcessRegressor"),
     "density of 100 000 values at 10 000 points": (
         "smoothing-density", "Density of 100,000 rows at 10,000 points, 1 column",
@@ -259,8 +259,9 @@ def pages() -> dict[str, str]:
         "interrupted, and keeps machine, versions and date with every result.\n\n"
         "Other libraries run in the same process as Mercer, in turns, on the same data. Each time is the shortest of "
         "several runs (slow libraries get fewer, at least one). Results with *processor time of one thread* come from "
-        "a machine that was busy with other work: each library had one thread, and the time is what the processor spent "
-        "on it. [Measurements and protocols](measurements.md) has accuracy on real data, and how each was measured.\n\n"
+        "a machine that was busy with other work: each library had one thread, and the time is what the processor "
+        "spent on it. [Measurements and protocols](measurements.md) has accuracy on real data, and how it was "
+        "measured.\n\n"
         f"{len(everything)} comparisons, {sum(one.ratio >= 1 for one in everything)} of them at least as fast as the "
         f"other library; {len(missed)} targets are missed, which the tables mark.\n"
     )
