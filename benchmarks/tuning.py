@@ -121,7 +121,7 @@ def ridge(n: int, quick: bool) -> None:
 
 
 EVIDENCE = {"evidence-one": (1, 20, False, 8.0), "evidence-5": (2, 5, True, 6.0), "evidence-20": (1, 20, True, 10.0)}
-"""By the name of a table: the share of the rows, columns, whether each has a width of its own, and the wanted factor."""
+"""By the name of a table: the part of the rows, columns, whether each has its own width, and the wanted factor."""
 
 
 def evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> None:

@@ -196,6 +196,7 @@ def pages() -> dict[str, str]:
         for name in names:
             index += f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n"
             result[f"reference/api/{slug(name)}.rst"] = page(name, [other for other in names if other != name][:24])
-    toctree = "\n".join(slug(name) for names in groups.values() for name in names)
-    result["reference/api/index.md"] = f"{index}\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+    for group, names in groups.items():
+        index += f"\n```{{toctree}}\n:hidden:\n:caption: {group}\n\n" + "\n".join(map(slug, names)) + "\n```\n"
+    result["reference/api/index.md"] = index
     return result

@@ -129,7 +129,9 @@ def staged(path: str) -> str:
 
 
 def contents(path: str, text: str) -> str:
-    """The hidden table of contents of an index page: the pages below it that it links to, in their order."""
+    """The hidden table of contents of an index page that has none: pages below it that it links to, in their order."""
+    if "```{toctree}" in text:
+        return ""
     seen: dict[str, None] = {}
     for match in LINK.finditer(text):
         goal = match["path"]
