@@ -165,6 +165,16 @@ def test_an_example_has_a_title_and_the_style_of_the_library(path):
     assert (path.parent / "GALLERY_HEADER.rst").exists()
 
 
+def test_the_text_between_parts_of_an_example_is_about_this_example():
+    found: dict[str, str] = {}
+    for path in EXAMPLES:
+        for part in path.read_text(encoding="utf-8").split("\n# %%\n")[1:]:
+            text = " ".join(line.removeprefix("#").strip() for line in part.splitlines() if line.startswith("#"))
+            assert text not in found, f"{path.stem} and {found[text]}: {text}"
+            found |= {text: path.stem} if text else {}
+    assert len(found) > len(EXAMPLES)
+
+
 @pytest.mark.parametrize("name", ["kernels/basis_functions", "objects/promoters"])
 def test_examples_run(name, monkeypatch, capsys):
     pytest.importorskip("pandas")

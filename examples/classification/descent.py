@@ -22,7 +22,7 @@ import mercer as mc
 ALPHA = 0.1
 
 # %%
-# The functions of this example.
+# Data, the objective as a function of two weights, and a fit that records every step.
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -48,12 +48,12 @@ def fit(solver: str, X: np.ndarray, y: np.ndarray, start: list[float], **options
 
 
 # %%
-# The data and the fits.
+# Two columns on different scales make a narrow valley.
 
 X, y = data()
 
 # %%
-# The picture.
+# Above, the paths over the contours of the objective. Below, the objective after each step, and why it has one minimum.
 
 with mc.plot.style() as colours:
     COLORS = {

@@ -23,7 +23,7 @@ import mercer as mc
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 # %%
-# The functions of this example.
+# The data, the classifiers of the lecture by name, and one function for each of the two pictures.
 
 
 def breast_cancer() -> Split:
