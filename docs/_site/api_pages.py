@@ -186,17 +186,26 @@ def members(module: ModuleType) -> list[str]:
     return [name for name in names if name not in mc._NAMES and callable(getattr(module, name))]
 
 
+def listed(names: list[str]) -> str:
+    """The table of some names with the first sentence of each."""
+    rows = "".join(f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n" for name in names)
+    return f"| name | |\n|---|---|\n{rows}"
+
+
+def toctree(places: list[str]) -> str:
+    return "\n```{toctree}\n:hidden:\n\n" + "\n".join(places) + "\n```\n"
+
+
 def pages() -> dict[str, str]:
-    """The pages by their places on the site."""
+    """The pages by their places on the site: one for all names, one for each group, one for each name."""
     groups = grouped()
     index = "# API\n\nEvery public name, by task, as you write it after `import mercer as mc`.\n"
-    result = {}
+    places, result = [], {}
     for group, names in groups.items():
-        index += f"\n## {group}\n\n| name | |\n|---|---|\n"
+        index += f"\n## {group}\n\n{listed(names)}"
+        places.append("group-" + re.sub(r"\W+", "-", group.lower()))
+        result[f"reference/api/{places[-1]}.md"] = f"# {group}\n\n{listed(names)}{toctree([*map(slug, names)])}"
         for name in names:
-            index += f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n"
             result[f"reference/api/{slug(name)}.rst"] = page(name, [other for other in names if other != name][:24])
-    for group, names in groups.items():
-        index += f"\n```{{toctree}}\n:hidden:\n:caption: {group}\n\n" + "\n".join(map(slug, names)) + "\n```\n"
-    result["reference/api/index.md"] = index
+    result["reference/api/index.md"] = index + toctree(places)
     return result

@@ -125,6 +125,19 @@ def where(record: dict[str, Any]) -> tuple[str, str, str]:
     return machine, f"{numbers}, Mercer at {record['commit']}", record["date"]
 
 
+def caution(records: list[dict[str, Any]]) -> str:
+    """A warning if one of the results was measured beside other programs."""
+    load = max(
+        (max(record["load"]) for record in records if max(record["load"]) > record["machine"]["cores"]), default=0
+    )
+    if not load:
+        return ""
+    return (
+        f"\n:::{{warning}}\nMeasured beside other programs (load up to {load:g} on {records[0]['machine']['cores']} cores). "
+        "Ratios can be off by a factor of two in either direction.\n:::\n"
+    )
+
+
 def headlines() -> list[str]:
     """The rows of the README's table, as Markdown."""
     known = {(one.job, one.task, one.other): one for one in ratios(files())}
@@ -269,7 +282,7 @@ def pages() -> dict[str, str]:
     growing = growths(records)
     for title, jobs in sections(records).items():
         name = title.lower().replace(" ", "-").replace(",", "")
-        text += f"\n## {title}\n"
+        text += f"\n## {title}\n{caution([records[job] for job in jobs])}"
         here = [one for one in everything if one.job in jobs]
         if here:
             for look in ("light", "dark"):
