@@ -48,6 +48,7 @@ JOBS = {
     "fingerprints": "fingerprints.py",
     "fourier": "fourier.py",
     "scale": "scale.py",
+    "relevance": "relevance.py",
 }  # fmt: skip
 """Scripts with their options, by the name of the result."""
 WITH_DATA = {

@@ -127,15 +127,12 @@ def where(record: dict[str, Any]) -> tuple[str, str, str]:
 
 def caution(records: list[dict[str, Any]]) -> str:
     """A warning if one of the results was measured beside other programs."""
-    load = max(
-        (max(record["load"]) for record in records if max(record["load"]) > record["machine"]["cores"]), default=0
-    )
-    if not load:
+    cores = records[0]["machine"]["cores"]
+    load = max(one for record in records for one in record["load"])
+    if load <= cores:
         return ""
-    return (
-        f"\n:::{{warning}}\nMeasured beside other programs (load up to {load:g} on {records[0]['machine']['cores']} cores). "
-        "Ratios can be off by a factor of two in either direction.\n:::\n"
-    )
+    words = f"Measured beside other programs (load up to {load:g} on {cores} cores)."
+    return f"\n:::{{warning}}\n{words} Ratios can be off by a factor of two in either direction.\n:::\n"
 
 
 def headlines() -> list[str]:
