@@ -73,6 +73,17 @@ def test_every_public_name_has_a_page_and_a_group():
         api_pages.group_of("mercer.nonsense")
 
 
+def test_every_model_and_kernel_says_when_not_to_use_it():
+    import api_pages
+
+    advice, bases = api_pages.advice(), {"Kernel", "Similarity", "Weight"}
+    assert set(advice) <= set(mc.__all__)
+    homes = {name: api_pages.home(name) for name in mc.__all__ if name[0].isupper()}
+    wanted = {name for name, home in homes.items() if home.startswith(("mercer.models.", "mercer.kernels."))}
+    plain = {"About", "Posterior", "Proof", "RuleBroken", "Separable", "SolverProgress", "Space", "Tags"}
+    assert wanted - set(advice) - bases <= plain
+
+
 def test_internals_of_kernels_are_not_on_their_pages():
     import api_pages
 

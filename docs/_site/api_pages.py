@@ -144,9 +144,10 @@ def uses() -> dict[str, list[tuple[str, str]]]:
 
 @functools.cache
 def advice() -> dict[str, list[tuple[str, str]]]:
-    """What a model is for and when not to use it, by its name, from the tables of the page "Which model?"."""
+    """What a class is for and when not to use it, by its name, from the pages "Which model?" and "Which kernel?"."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for line in (TOP / "docs/start/which-model.md").read_text(encoding="utf-8").splitlines():
+    texts = [(TOP / f"docs/start/which-{kind}.md").read_text(encoding="utf-8") for kind in ("model", "kernel")]
+    for line in "\n".join(texts).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and len(cells) == 3:
             for name in re.findall(r"`(\w+)", cells[1]):
