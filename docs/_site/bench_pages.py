@@ -249,6 +249,19 @@ def tables(record: dict[str, Any]) -> str:
     return text
 
 
+def measured(here: list[Ratio], records: dict[str, dict[str, Any]]) -> str:
+    """One row for each comparison, with machine, versions and date."""
+    if not here:
+        return ""
+    head = ["task", "Mercer", "other library", "its time", "Mercer is faster by", "machine", "versions", "date"]
+    text = f"\n:::{{div}} one-line\n\n| {' | '.join(head)} |\n|---|---:|---|---:|---:|---|---|---|\n"
+    for one in here:
+        task = one.task + (f", {one.size:,.0f} rows" if one.size else "")
+        times_of_both = [spelled(one.mercer), cell(one.other), spelled(one.seconds), times(one.ratio)]
+        text += f"| {' | '.join([cell(task), *times_of_both, *where(records[one.job])])} |\n"
+    return f"{text}\n:::\n"
+
+
 def sections(records: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
     """The jobs by the title of their section."""
     found: dict[str, list[str]] = {title: [] for title in TITLES.values()}
@@ -291,14 +304,7 @@ def pages() -> dict[str, str]:
             for look in ("light", "dark"):
                 result[f"images/benchmarks/{name}-{number}-{look}.svg"] = drawn(lines(task, growing[task], look))
             text += image(f"{name}-{number}", f"Seconds by the number of rows: {task}")
-        if here:
-            text += "\n| task | Mercer | other library | its time | Mercer is faster by | machine | versions | date |\n"
-            text += "|---|---:|---|---:|---:|---|---|---|\n"
-        for one in here:
-            machine, numbers, date = where(records[one.job])
-            size = f", {one.size:,.0f} rows" if one.size else ""
-            text += f"| {cell(one.task + size)} | {spelled(one.mercer)} | {cell(one.other)} | {spelled(one.seconds)} | "
-            text += f"{times(one.ratio)} | {machine} | {numbers} | {date} |\n"
+        text += measured(here, records)
         for job in jobs:
             machine, numbers, date = where(records[job])
             text += f"\n:::{{dropdown}} All tables of `{records[job]['command']}`\n{machine}. {numbers}. {date}, "
