@@ -173,9 +173,11 @@ def bars(rows: list[tuple[str, float]], look: str, width: float = 7.6) -> Any:
         axes.set_ylim(-0.7, len(rows) - 0.3)
         axes.set_xlabel("time of the other library, in units of Mercer's time", fontsize=8)
         axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
         axes.grid(visible=False, axis="y")
-        ticks = [t for t in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000)
-                 if axes.get_xlim()[0] <= t <= axes.get_xlim()[1]]  # fmt: skip
+        least, most = axes.get_xlim()
+        steps = (1, 3) if most / least < 300 else (1,)
+        ticks = [t for t in (step * 10.0**e for e in range(-3, 7) for step in steps) if least <= t <= most]
         axes.set_xticks(ticks, [f"{t:g}×" for t in ticks], fontsize=8)
         axes.minorticks_off()
     return figure
