@@ -32,7 +32,7 @@ JOBS = {
     **{f"ridge-{n}": f"ridge.py --only {n}" for n in (2000, 5000, 10000, 15000)},
     "nystrom": "nystrom.py",
     **{f"tuning-{name}": f"tuning.py --only {name}" for name in ("ridge", "evidence-one", "evidence-5", "evidence-20")},
-    "svm": "svm.py --only n",
+    "svm": "svm.py --only =",
     "svm-grid": "svm.py --only grid",
     **{f"smoothing-{name}": f"smoothing.py --only {name}"
        for name in ("regression", "large", "narrow", "loo", "density", "grid")},
@@ -52,7 +52,7 @@ JOBS = {
 }  # fmt: skip
 """Scripts with their options, by the name of the result."""
 WITH_DATA = {
-    "svm-data": "svm.py --only ,",
+    **{f"svm-{name}": f"svm.py --only {name}" for name in ("letter", "shuttle", "mnist")},
     "svm-objectives": "svm_objectives.py",
     "tables": "tables.py",
     "automatic": "auto.py",
