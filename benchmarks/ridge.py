@@ -207,7 +207,7 @@ def main() -> None:
         else dict.fromkeys((2000, 5000, 10_000, 15_000), (0.1, 1e-3, 1e-6))
     )
     for n, alphas in sizes.items():
-        if options.only not in (None, n):
+        if options.only not in (None, n) and not options.quick:
             continue
         for alpha in alphas:
             if options.alpha not in (None, alpha):

@@ -287,8 +287,8 @@ def pages() -> dict[str, str]:
         "a machine that was busy with other work: each library had one thread, and the time is what the processor "
         "spent on it. [Measurements and protocols](measurements.md) has accuracy on real data, and how it was "
         "measured.\n\n"
-        f"{len(everything)} comparisons, {sum(one.ratio >= 1 for one in everything)} of them at least as fast as the "
-        f"other library; {len(missed)} targets are missed, which the tables mark.\n"
+        f"Mercer is at least as fast in {sum(one.ratio >= 1 for one in everything)} of {len(everything)} comparisons; "
+        f"{len(missed)} targets are missed, which the tables mark.\n"
     )
     result = {}
     growing = growths(records)
