@@ -49,6 +49,17 @@ def test_links_follow_pages_to_their_places_and_examples_become_pictures():
     assert re.search(r"toctree.*\ninstall\nten-lines\nfirst-table\n", pages.staged("docs/start/index.md"), re.DOTALL)
 
 
+def test_names_of_classes_lead_to_the_reference():
+    import pages
+
+    text = pages.staged("docs/start/which-kernel.md")
+    assert "| [`Matern`](../reference/api/Matern.rst) |" in text
+    assert "[`mc.AutoRegressor`](../reference/api/AutoRegressor.rst)" in text
+    assert "`mc.table_kernel(frame)`" in text
+    assert "[[`" not in text
+    assert "](../reference/api" not in pages.staged("docs/reference/glossary.md").partition("| activation")[0]
+
+
 def test_every_page_is_in_a_table_of_contents():
     import pages
 
