@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test tests test-narrow test-versions check lint doctest docs bench bench-objects accuracy-objects promises format clean
+.PHONY: demo test tests test-narrow test-versions check lint doctest docs bench promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
@@ -50,33 +50,12 @@ doctest: .venv/.dev
 docs: .venv/.docs
 	$(BIN)/python docs/_site/build.py out
 
-bench: .venv/.bench
-	$(BIN)/python benchmarks/gram.py
-	$(BIN)/python benchmarks/ridge.py
-	$(BIN)/python benchmarks/nystrom.py
-	$(BIN)/python benchmarks/tuning.py
-	$(BIN)/python benchmarks/svm.py
-	$(BIN)/python -W ignore benchmarks/smoothing.py
-	$(BIN)/python benchmarks/glm.py
-	$(BIN)/python benchmarks/perceptron.py
-	$(BIN)/python benchmarks/kernel_pca.py
-	$(MAKE) --no-print-directory bench-objects
-
-# Speed on strings, graphs, series and fingerprints, and accuracy on real data: the folder DATA holds it.
+# All benchmarks, one after the other; those that have a result are left out, so that an interrupted run goes on.
+# Jobs with data sets need their folder: make bench DATA=DIR. More choices: .venv/bin/python benchmarks/run.py --help
 DATA ?= ../shared/data
 
-bench-objects: .venv/.bench
-	$(BIN)/python benchmarks/strings.py
-	$(BIN)/python -W ignore benchmarks/graphs.py
-	$(BIN)/python benchmarks/series.py
-	$(BIN)/python benchmarks/fingerprints.py
-
-accuracy-objects: .venv/.bench
-	$(BIN)/python benchmarks/string_accuracy.py --data $(DATA)
-	$(BIN)/python benchmarks/graph_accuracy.py --data $(DATA) MUTAG PTC_MR ENZYMES PROTEINS NCI1
-	$(BIN)/python benchmarks/series_accuracy.py --data $(DATA)
-	$(BIN)/python benchmarks/image_accuracy.py --data $(DATA)
-	$(BIN)/python benchmarks/molecule_accuracy.py --data $(DATA)
+bench: .venv/.bench
+	$(BIN)/python benchmarks/run.py $(if $(wildcard $(DATA)),--data $(DATA))
 
 # Coverage of intervals and calibration of probabilities, by data set.
 promises: .venv/.bench

@@ -35,6 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
+from measure import machine
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor
 
@@ -183,6 +184,7 @@ def main() -> None:
     parser.add_argument("--others", action="store_true", help="twenty other tables")
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
     options = parser.parse_args()
+    machine()
     if options.data is None:
         sys.exit("Name the folder with the data: use --data DIR or set MERCER_DATA.")
     numbers, classes = (OTHER_REGRESSION, OTHER_CLASSES) if options.others else (REGRESSION, CLASSES)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import mercer as mc
-from measure import judge, machine, peak, race, table
+from measure import compared, heading, judge, machine, peak, race, table
 
 
 def by_blas(X: np.ndarray) -> np.ndarray:
@@ -56,7 +56,10 @@ def main() -> None:
         ratio = seconds["SciPy"] / seconds["Mercer"]
         rows.append([f"{n} × {n}", *(f"{seconds[name]:.2f} s" for name in runs), f"{ratio:.0f}",
                      f"{megabytes:.0f} MB", f"{8e-6 * n * n:.0f} MB"])  # fmt: skip
+        names = {"Mercer": "Mercer", "BLAS": "BLAS, float32", "SciPy": "SciPy cdist"}
+        compared("Tanimoto of binary fingerprints", {names[key]: t for key, t in seconds.items()}, size=n)
         targets.append((f"n = {n}, times as fast as SciPy's cdist", ratio, 10.0))
+    heading(f"Tanimoto of fingerprints of {arguments.bits} bits")
     table(["rows", "Mercer", "BLAS, float32", "SciPy cdist", "ratio to SciPy", "memory", "of it the matrix"], rows)
     judge(targets)
 

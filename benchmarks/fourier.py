@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import alone, machine, peak, table
+from measure import alone, compared, heading, machine, peak, table
 
 ALPHA, TEST = 0.1, 10_000
 CASES = {
@@ -111,14 +111,22 @@ def compare(names: list[str], quick: bool) -> None:
         rows.append([name, f"{tol:g}", f"{frequencies:.0f}", f"{steps:.0f}", f"{seconds:.2f}", f"{busy:.2f}",
                      f"{megabytes:.0f}", f"{predicting:.2f}", f"{error:.1e}"])  # fmt: skip
         print("done:", rows[-1], flush=True)
+        seconds_by = {"Mercer": busy}
+        if numbers[7:]:
+            seconds_by[f"scikit-learn Nystroem + Ridge, {PEERS[name]} components"] = numbers[8]
+        compared(
+            f"Ridge on frequencies, {name.rpartition(',')[0]}, tolerance {tol:g}, processor time", seconds_by, case[2]
+        )
         if numbers[7:]:
             peers.append(
                 [name, f"{busy:.2f}", f"{error:.1e}", str(PEERS[name]), f"{numbers[8]:.2f}", f"{numbers[9]:.1e}"]
             )
+    heading("Kernel ridge on a grid of frequencies")
     table(
         ["points", "tol", "frequencies", "steps", "fit, s", "processor, s", "MB", "10⁶ predictions, s", "error"], rows
     )
     if peers:
+        heading("Beside centres of scikit-learn")
         table(["points", "Mercer, processor s", "error", "Nystroem components", "processor s", "error"], peers)
 
 
@@ -142,6 +150,7 @@ def california(folder: Path) -> None:
         distance = np.sqrt(((f - exact) ** 2).mean()) / exact.std()
         rows.append([solver + "".join(f", tol = {v:g}" for v in more.values()), f"{seconds:.2f}", f"{busy:.2f}",
                      f"{r2:.4f}", f"{distance:.1e}"])  # fmt: skip
+    heading("House prices of California by place")
     table(["solver", "fit, s", "processor, s", "R² on other rows", "distance to the exact f"], rows)
 
 

@@ -31,7 +31,7 @@ from scipy.linalg import lapack
 from scipy.special import gammaln
 
 import mercer as mc
-from measure import judge, machine, race, table
+from measure import compared, heading, judge, machine, race, table
 
 EQUAL = 1e-8
 """Objectives with at most this relative difference count as equal."""
@@ -126,7 +126,7 @@ def primal(quick: bool) -> None:
         best = {a: min(v for peer, v in values.items() if alphas[peer] == a) for a in set(alphas.values())}
         excess = {peer: values[peer] / best[alphas[peer]] - 1 for peer in fits}
         ours = {alphas[peer]: seconds for peer, (seconds, _) in fits.items() if "Mercer" in peer}
-        print(f"### {name}, {n} × {d}\n")
+        heading(f"{name}, {n} × {d}")
         table(
             ["", "seconds", "Mercer is faster by", "objective", "relative excess"],
             [
@@ -140,6 +140,11 @@ def primal(quick: bool) -> None:
                 for peer, (seconds, _) in fits.items()
             ],
         )
+        penalised = {peer: seconds for peer, (seconds, _) in fits.items() if alphas[peer] and "Mercer" not in peer}
+        task = f"{name.capitalize()} regression, {n:,} × {d}"
+        compared(task, {"Mercer": ours[p.alpha], **penalised})
+        if "statsmodels, alpha = 0" in fits:
+            compared(f"{task}, no penalty", {"Mercer": ours[0.0], "statsmodels": fits["statsmodels, alpha = 0"][0]})
         if quick:
             continue
         rivals = [seconds for peer, (seconds, _) in fits.items() if "scikit-learn" in peer]
@@ -190,7 +195,7 @@ def exact(quick: bool) -> None:
         ours, one = found["Mercer"][0], found["Cholesky"][0]
         rows.append([f"{alpha:g}", f"{ours:.3f}", f"{one:.3f}", f"{ours / one:.2f}", model.status_])
         targets.append((f"8 Cholesky factors over a fit, alpha = {alpha:g}", 8 * one / ours, 1.0))
-    print(f"### kernel logistic, {n} × {d}, with the Gram matrix\n")
+    heading(f"kernel logistic, {n} × {d}, with the Gram matrix")
     table(["alpha", "fit (s)", "one Cholesky (s)", "ratio", "status"], rows)
     if not quick:
         judge(targets)
@@ -221,7 +226,7 @@ def nystrom(quick: bool) -> None:
         mc.KernelLogisticRegression(mc.Gaussian(sigma), n_centers=20).fit(X[:500], y[:500])
         fits = race(competitors, {peer: 2 if not quick and "Mercer" in peer else 1 for peer in competitors})
     losses = {peer: log_loss(y[n:], model.predict_proba(X[n:])) for peer, (_, model) in fits.items()}
-    print(f"### kernel logistic on centres, {n} × {d}, alpha = {alpha:g}\n")
+    heading(f"kernel logistic on centres, {n} × {d}, alpha = {alpha:g}")
     table(
         ["", "fit (s)", "log loss of held-out rows"],
         [[peer, f"{seconds:.2f}", f"{losses[peer]:.5f}"] for peer, (seconds, _) in fits.items()],

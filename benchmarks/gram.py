@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import alone, judge, machine, peak, table, timed
+from measure import alone, compared, heading, judge, machine, peak, table, timed
 
 # --- the competitors --------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ def first_call(what: str, dtype: str, cache: str) -> list[float]:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def show(figures: list[Figure], output: float) -> None:
+def show(task: str, figures: list[Figure], output: float) -> None:
     mercer = figures[0]
     rows = []
     for figure in figures:
@@ -238,6 +238,7 @@ def show(figures: list[Figure], output: float) -> None:
             memory = f"{figure.megabytes:.0f}" + (f" ({figure.megabytes / output:.2f} K)" if output else "")
         rows.append([peer.name + note, f"{figure.seconds:.3f}", ratio, error, memory])
     table(["", "seconds", "Mercer is faster by", "error", "peak MB" + (" (in sizes of K)" if output else "")], rows)
+    compared(task, {figure.peer.name: figure.seconds for figure in figures})
 
 
 def ratio(figures: list[Figure], name: str) -> float:
@@ -248,10 +249,10 @@ def ratio(figures: list[Figure], name: str) -> float:
 def dense(n: int, quick: bool) -> None:
     for d in (20, 784):
         for dtype in ("float64", "float32"):
-            print(f"### Gram matrix, n = {n}, d = {d}, {dtype}\n")
+            heading(f"Gram matrix, n = {n}, d = {d}, {dtype}")
             figures = race(DENSE, n, d, dtype, False, quick)
             megabytes = n * n * np.dtype(dtype).itemsize / 2**20
-            show(figures, megabytes)
+            show(f"Gaussian Gram matrix, {n:,} × {d}, {dtype}", figures, megabytes)
             if quick:
                 continue
             targets = [("output + 10 % over peak memory", 1.1 * megabytes / figures[0].megabytes, 1.0)]
@@ -266,9 +267,9 @@ def dense(n: int, quick: bool) -> None:
 
 
 def products(n: int, quick: bool) -> None:
-    print(f"### K @ v, n = {n}, d = 20, float32, K not stored\n")
+    heading(f"K @ v, n = {n}, d = 20, float32, K not stored")
     figures = race(PRODUCT, n, 20, "float32", True, quick)
-    show(figures, 0.0)
+    show(f"K @ v, {n:,} × 20, float32, K not stored", figures, 0.0)
     print(f"Mercer: {figures[0].seconds / n**2 * 1e9:.3f} ns per entry of K.\n")
     if quick:
         return
@@ -282,7 +283,7 @@ def products(n: int, quick: bool) -> None:
 
 
 def first(n: int, quick: bool) -> None:
-    print("### First call, n = 2000, d = 20 (seconds)\n")
+    heading("First call, n = 2000, d = 20 (seconds)")
     rows = []
     for what in ("dense", "product"):
         for dtype in ("float64", "float32"):

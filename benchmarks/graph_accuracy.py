@@ -36,6 +36,7 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 import mercer as mc
+from measure import machine
 
 ROUNDS, CS = range(6), [10.0**e for e in range(-3, 4)]
 KERNELS = {"subtree": mc.WeisfeilerLehman, "assignment": mc.WeisfeilerLehmanAssignment}
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="*", default=["all", "distinct"])
     parser.add_argument("--table", help="only print the table of this file")
     options = parser.parse_args()
+    machine()
     if options.table:
         return table(Path(options.table))
     out, cores = Path(options.out), len(os.sched_getaffinity(0))

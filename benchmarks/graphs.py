@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from measure import machine, on_busy_machine, race
+from measure import compared, heading, judge, machine, race, table
 
 RUNS = {"mercer": 7, "mercer graphs": 7, "mercer prepared": 7, "GraKeL": 3}
 
@@ -26,13 +26,10 @@ RUNS = {"mercer": 7, "mercer graphs": 7, "mercer prepared": 7, "GraKeL": 3}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data", help="the folder with NCI1.zip")
-    parser.add_argument("--n", type=int, default=1000, help="the number of made molecules")
-    parser.add_argument("--busy", action="store_true", help="count the processor time of one thread")
+    parser.add_argument("--quick", action="store_true", help="100 made molecules instead of 1000: does it run?")
     parser.add_argument("--only", default="", help="only kernels whose name contains a word")
     options = parser.parse_args()
     machine()
-    if options.busy:
-        on_busy_machine()
     warnings.simplefilter("ignore")  # GraKeL warns about the attributes it does not use
     from grakel.kernels import (
         ShortestPath,
@@ -41,7 +38,7 @@ def main() -> None:
         WeisfeilerLehmanOptimalAssignment,
     )
 
-    molecules = made(options.n)
+    molecules = made(100 if options.quick else 1000)
     peers: dict[str, tuple[mc.Kernel, float, float, Any, int]] = {
         "WeisfeilerLehman(5)": (
             mc.WeisfeilerLehman(5), 8, 30, lambda: WeisfeilerLehman(n_iter=5, base_graph_kernel=VertexHistogram), 3),
@@ -60,7 +57,9 @@ def main() -> None:
             if options.only not in repr(kernel):
                 continue
             seconds = race({"mercer": lambda kernel=kernel: kernel(graphs)}, {"mercer": 5})["mercer"][0]
-            print(f"NCI1, {kernel!r}: {len(graphs)} graphs in {seconds:.2f} s (aim: < 1 s)", flush=True)
+            heading(f"{kernel!r} of NCI1, {len(graphs):,} graphs")
+            table(["", "seconds"], [["Mercer, from mc.Graph", f"{seconds:.2f}"]])
+            judge([("one second over the time", 1.0 / seconds, 1.0)])
 
 
 def compare(name: str, kernel: mc.Kernel, molecules: list[Any], aim: float, prepared_aim: float, peer: Any) -> None:
@@ -81,17 +80,16 @@ def compare(name: str, kernel: mc.Kernel, molecules: list[Any], aim: float, prep
     theirs, wanted = results["GraKeL"]
     for way in ("mercer", "mercer graphs", "mercer prepared"):
         np.testing.assert_array_equal(results[way][1], wanted)
-    print(f"{name}: GraKeL {theirs:.3f} s; matrices are equal")
-    for way, title, goal in (
-        ("mercer", "from networkx", aim),
-        ("mercer graphs", "from mc.Graph", None),
-        ("mercer prepared", "from prepared points", prepared_aim),
-    ):
-        seconds = results[way][0]
-        print(
-            f"  {title:22} {seconds:8.4f} s  {theirs / seconds:7.1f} ×{'' if goal is None else f'  (aim: ≥ {goal} ×)'}"
-        )
-    print(flush=True)
+    ways = {"mercer": "from networkx", "mercer graphs": "from mc.Graph", "mercer prepared": "from prepared points"}
+    heading(f"{name}, {len(molecules):,} graphs; the matrices are equal")
+    rows = [[f"Mercer, {words}", f"{results[way][0]:.4f}", f"{theirs / results[way][0]:.1f}×"]
+            for way, words in ways.items()]  # fmt: skip
+    table(["", "seconds", "Mercer is faster by"], [*rows, ["GraKeL, from networkx", f"{theirs:.3f}", ""]])
+    judge([
+        ("× GraKeL, from networkx", theirs / results["mercer"][0], aim),
+        ("× GraKeL, from prepared points", theirs / results["mercer prepared"][0], prepared_aim),
+    ])  # fmt: skip
+    compared(f"{name} of networkx graphs", {"Mercer": results["mercer"][0], "GraKeL": theirs}, size=len(molecules))
 
 
 def made(n: int, seed: int = 0) -> list[Any]:

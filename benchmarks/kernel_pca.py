@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 
 import mercer as mc
-from measure import judge, machine, race, table, timed
+from measure import compared, heading, judge, machine, race, table, timed
 
 COMPONENTS, EQUAL = 10, 1e-8
 """The number of components, and the relative error of an eigenvalue up to which two solvers count as equal."""
@@ -58,7 +58,7 @@ def leading(n: int, decay: float, gamma: float, quick: bool) -> None:
     transforms = race({name: lambda model=model: model.transform(Z) for name, (_, model) in found.items()}, runs)
     ours = found["Mercer"][0]
     slow = "slow" if decay == 1.0 else "fast"
-    print(f"### n = {n}, {COMPONENTS} components, {slow} decay: λ₁ = {exact[0]:.4g}, λ₁₀ = {exact[-1]:.4g}\n")
+    heading(f"n = {n}, {COMPONENTS} components, {slow} decay: λ₁ = {exact[0]:.4g}, λ₁₀ = {exact[-1]:.4g}")
     table(
         ["", "fit, s", "Mercer is faster by", "error", "transform of 2000, s"],
         [
@@ -73,6 +73,9 @@ def leading(n: int, decay: float, gamma: float, quick: bool) -> None:
         ],
     )
     print(found["Mercer"][1].status_ + "\n")
+    task = f"Kernel PCA, {COMPONENTS} components, {slow} decay"
+    equals = [name for name in found if name == "Mercer" or errors[name] <= EQUAL]
+    compared(task, {name: found[name][0] for name in equals}, size=n)
     if not quick:
         equal = min(seconds for name, (seconds, _) in found.items() if name != "Mercer" and errors[name] <= EQUAL)
         others = min(seconds for name, (seconds, _) in transforms.items() if name != "Mercer")
@@ -95,7 +98,7 @@ def beyond_memory(quick: bool) -> None:
         "Nyström": timed(lambda: mc.KernelPCA(k, n_components=COMPONENTS, solver="nystrom").fit(X)),
     }
     exact = results["K recomputed"][1].eigenvalues_
-    print(f"### n = {n} within {budget / 1e9:.3g} GB; K would take {8 * n * n / 1e9:.3g} GB\n")
+    heading(f"n = {n} within {budget / 1e9:.3g} GB; K would take {8 * n * n / 1e9:.3g} GB")
     table(
         ["", "fit, s", "error", "status"],
         [
@@ -128,7 +131,7 @@ def denoising(quick: bool) -> None:
     found = race({name: lambda name=name: models[name].inverse_transform(scores[name]) for name in models}, runs)
     errors = {name: float(((images - clean) ** 2).mean()) for name, (_, images) in found.items()}
     before = float(((noisy - clean) ** 2).mean())
-    print(f"### {len(clean)} noisy digits, {t} components of 1000 others: error before {before:.4f}\n")
+    heading(f"{len(clean)} noisy digits, {t} components of 1000 others: error before {before:.4f}")
     table(
         ["", "error after", "fit, s", "inverse_transform, s"],
         [[name, f"{errors[name]:.4f}", f"{fits[name][0]:.3f}", f"{found[name][0]:.3f}"] for name in models],

@@ -1,4 +1,8 @@
-"""Tools that all benchmarks share: time, memory, tables, and the verdict on a target."""
+"""Tools that all benchmarks share: time, memory, tables, the verdict on a target, and the record of all of them.
+
+A script calls `machine` once; then `heading`, `table` and `judge` print, and `compared` keeps the numbers of a
+comparison for the plots. All four write to a result file if `run.py` runs the script (see `results.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,35 +11,39 @@ import gc
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_limits
+import results
 
-clock: Callable[[], float] = time.perf_counter
-_one_thread: Any = None
+BUSY = bool(os.environ.get(results.BUSY))
+"""Whether the processor time of one thread counts instead of the time on the clock (`run.py --busy`)."""
+WORKERS = 1 if BUSY else 2
+"""Processes of other libraries that run candidates side by side."""
+clock: Callable[[], float] = time.process_time if BUSY else time.perf_counter
+_title = ""
 REST = 0.3
 """Seconds between two runs: thread pools stay busy for a while after their work and would slow down the next run."""
 
 
 def machine() -> None:
-    """Print the machine of the measurement."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
-    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    """Print the machine of the measurement, and begin the record."""
+    results.started()
+    about, load = results.machine(), os.getloadavg()[0]
+    print(f"{about['processor']}, {about['cores']} cores, {about['vectors']}, {about['memory_gb']} GB, load {load:.1f}")
+    print(", ".join(f"{name} {number}" for name, number in results.versions().items()) + "\n", flush=True)
+    if BUSY:
+        print("Processor time of one thread.\n", flush=True)
 
 
-def on_busy_machine() -> None:
-    """From here on, count the processor time of one thread instead of the time on the clock."""
-    global clock, _one_thread
-    os.environ["MERCER_NUM_THREADS"] = "1"
-    clock, _one_thread = time.process_time, threadpool_limits(limits=1)
-    print("Processor time of one thread.\n", flush=True)
+def heading(text: str) -> None:
+    """Print the title of the next table."""
+    global _title
+    _title = text
+    print(f"### {text}\n", flush=True)
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
@@ -89,6 +97,8 @@ def alone(script: str, order: dict[str, Any], **environment: str) -> list[float]
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
+    """Print and record a table under the last heading."""
+    results.add("tables", {"title": _title, "header": header, "rows": rows})
     print("| " + " | ".join(header) + " |")
     print("|" + "|".join(" --- " if i == 0 else " ---: " for i in range(len(header))) + "|")
     for row in rows:
@@ -96,10 +106,22 @@ def table(header: list[str], rows: list[list[str]]) -> None:
     print(flush=True)
 
 
+def compared(task: str, seconds: dict[str, float], size: float | None = None) -> None:
+    """Record seconds of the same task by the names of the libraries, of which one is Mercer.
+
+    Comparisons with the same words and different sizes (numbers of rows) are drawn as growth.
+    """
+    known = {name: float(f"{value:.4g}") for name, value in seconds.items() if math.isfinite(value)}
+    if "Mercer" not in known:
+        raise ValueError(f"no time of Mercer among {list(seconds)}")
+    results.add("comparisons", {"task": task, "size": size, "seconds": known})
+
+
 def judge(targets: list[tuple[str, float, float]]) -> None:
-    """Print each target, given as (what, measured, required at least), and whether it is met."""
+    """Print and record each target, given as (what, measured, required at least), and whether it is met."""
+    targets = [target for target in targets if math.isfinite(target[1])]
+    results.judged([{"what": w, "measured": float(f"{m:.4g}"), "required": float(r)} for w, m, r in targets])
     for what, measured, required in targets:
-        if math.isfinite(measured):
-            verdict = "met" if measured >= required else "**missed**"
-            print(f"* {what}: {measured:.3g}, target ≥ {required:g}: {verdict}")
+        verdict = "met" if measured >= required else "**missed**"
+        print(f"* {what}: {measured:.3g}, target ≥ {required:g}: {verdict}")
     print(flush=True)

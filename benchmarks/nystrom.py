@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import alone, judge, machine, peak, table, timed
+from measure import alone, compared, heading, judge, machine, peak, table, timed
 
 D, ALPHA, TEST = 20, 1e-3, 10_000
 SIGMA = math.sqrt(D)
@@ -102,13 +102,14 @@ def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, flo
 
 
 def show(n: int, m: int, figures: dict[str, tuple[float, float, float]], targets: tuple[float, float] | None) -> None:
-    print(f"### n = {n}, m = {m}, d = {D}, float32\n")
+    heading(f"n = {n}, m = {m}, d = {D}, float32")
     ours = figures["Mercer"]
     rows = []
     for name, (seconds, score, peak_) in figures.items():
         ratios = ["", ""] if name == "Mercer" else [f"{seconds / ours[0]:.1f}×", f"{peak_ / ours[2]:.1f}×"]
         rows.append([name, f"{seconds:.2f}", f"{score:.4f}", f"{peak_:.0f}", *ratios])
     table(["", "seconds", "R² on new points", "peak MB", "Mercer is faster by", "and smaller by"], rows)
+    compared(f"Kernel ridge on {m:,} centres, {D} columns, float32", {k: v[0] for k, v in figures.items()}, size=n)
     if targets is None:
         return
     peer = figures["scikit-learn Nystroem + Ridge"]

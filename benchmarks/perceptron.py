@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mercer as mc
-from measure import judge, machine, race, table
+from measure import compared, heading, judge, machine, race, table
 
 WANTED_PASS, WANTED_STREAM = 20.0, 50_000.0
 SIDE = 28
@@ -142,13 +142,15 @@ def one_pass(digits: Digits, source: str, quick: bool) -> list[tuple[str, float,
         }
         competitors |= {who: partial(Numpy(formula).fit, X, odd) for who, formula in pseudo[name].items()}
         found = race(competitors, {who: 3 if who == "Mercer" else 1 for who in competitors})
-        print(f"### {source}, {len(X)} rows of {X.shape[1]}, even or odd, {name}: one pass\n")
+        heading(f"{source}, {len(X)} rows of {X.shape[1]}, even or odd, {name}: one pass")
         ours = found["Mercer"][0]
         rows = [
             [who, f"{seconds:.2f}", "" if "Mercer" in who else f"{seconds / ours:.1f}×", f"{result.mistakes_}"]
             for who, (seconds, result) in found.items()
         ]
         table(["", "seconds", "Mercer is faster by", "mistakes"], rows)
+        others = {who: seconds for who, (seconds, _) in found.items() if "Mercer," not in who}
+        compared(f"Kernel perceptron, one pass over {len(X):,} × {X.shape[1]}, {name}", others)
         if not quick:
             targets.append((f"{source}, {name}: × NumPy", found["NumPy"][0] / ours, WANTED_PASS))
     return targets
@@ -182,7 +184,7 @@ def stream(n: int, quick: bool) -> list[tuple[str, float, float]]:
         found = race(
             {name: partial(fed, model, X, y, labels) for name, model in kinds.items()}, dict.fromkeys(kinds, 3)
         )
-        print(f"### A stream of {n} examples, d = 20, {classes} classes, budget 500\n")
+        heading(f"A stream of {n} examples, d = 20, {classes} classes, budget 500")
         rows = [
             [
                 name,

@@ -38,6 +38,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from measure import machine
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor
 
@@ -147,7 +148,11 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=60.0, help="time budget of the automatic models in seconds")
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
     parser.add_argument("--brief", action="store_true", help="only the automatic model on all columns")
+    parser.add_argument("--quick", action="store_true", help="one draw of one small table: does it run?")
     options = parser.parse_args()
+    machine()
+    if options.quick:
+        options.draws, options.rows, options.time, options.only = 1, 200, 5.0, "products"
     warm = np.random.default_rng(0).normal(size=(300, 2))  # compile before the clock starts
     AutoRegressor().fit(warm, warm[:, 0])
     AutoClassifier().fit(warm, warm[:, 0] > 0)

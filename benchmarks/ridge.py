@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import alone, judge, machine, peak, table, timed
+from measure import alone, compared, heading, judge, machine, peak, table, timed
 
 D, SIGMA = 20, math.sqrt(20.0)
 
@@ -160,7 +160,7 @@ def child(order: dict[str, Any]) -> None:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def show(figures: list[Figure]) -> None:
+def show(figures: list[Figure], n: int, alpha: float) -> None:
     mercer = figures[0]
     rows = [
         [
@@ -173,6 +173,7 @@ def show(figures: list[Figure]) -> None:
         for figure in figures
     ]
     table(["", "seconds", "Mercer is faster by", "relative residual", "peak memory (in float64 matrices)"], rows)
+    compared(f"Kernel ridge, {D} columns, alpha = {alpha:g}", {f.peer.name: f.seconds for f in figures}, size=n)
 
 
 def verdict(figures: list[Figure], n: int, alpha: float) -> None:
@@ -206,14 +207,14 @@ def main() -> None:
         else dict.fromkeys((2000, 5000, 10_000, 15_000), (0.1, 1e-3, 1e-6))
     )
     for n, alphas in sizes.items():
-        if options.only not in (None, n):
+        if options.only not in (None, n) and not options.quick:
             continue
         for alpha in alphas:
             if options.alpha not in (None, alpha):
                 continue
-            print(f"### Kernel ridge, n = {n}, d = {D}, alpha = {alpha:g}\n")
+            heading(f"Kernel ridge, n = {n}, d = {D}, alpha = {alpha:g}")
             figures = race(n, alpha, options.quick)
-            show(figures)
+            show(figures, n, alpha)
             if not options.quick:
                 verdict(figures, n, alpha)
 

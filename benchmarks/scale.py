@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from measure import alone, judge, machine, peak, table, timed
+from measure import alone, compared, heading, judge, machine, peak, table, timed
 
 D, SIGMA, ALPHA, TEST, BUDGET = 20, 2.0, 0.1, 5_000, "2 GB"
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -107,7 +107,10 @@ def main() -> None:
     budget = "40 MB" if args.quick else BUDGET
     runs = [run(n, 0, budget) for n in sizes]
     head = ["rows", "solver", "predicted", "measured", "ratio", "predicted MB", "MB", "error"]
+    heading(f"Kernel ridge within {budget}, {D} columns: plan and fit")
     table(head, [row(r) for r in runs])
+    for r in runs:
+        compared(f"Kernel ridge within {budget}, {D} columns, float32", {"Mercer": r["seconds"]}, size=r["n"])
     if args.out:
         Path(args.out).write_text(json.dumps(runs, indent=1))
     if args.plot:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from measure import judge, machine, table
+from measure import compared, heading, judge, machine, table
 
 LEVEL = 4
 
@@ -97,7 +97,7 @@ def measured(run: Callable[[], Any], runs: int) -> tuple[float, float, Any]:
 
 def compare(title: str, competitors: dict[str, tuple[Callable[[], Any], int]], share: int) -> None:
     """One table; the first competitor is ours, and NumPy gets the first of `share` parts of the series."""
-    print(f"## {title}\n")
+    heading(f"{title}")
     results = {name: measured(run, runs) for name, (run, runs) in competitors.items()}
     first = next(iter(results))
     for name in [name for name in results if name.startswith("NumPy")]:
@@ -119,6 +119,7 @@ def compare(title: str, competitors: dict[str, tuple[Callable[[], Any], int]], s
         for name, (s, p, _) in results.items()
     ]
     table(["", "seconds", "processor", "Mercer is faster by", "by processor time"], rows)
+    compared(f"{title}, processor time", {name: processor for name, (_, processor, _) in results.items()})
     judge([("× NumPy, by processor time", others[1] / own, 10.0)])
 
 

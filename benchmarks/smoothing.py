@@ -14,7 +14,6 @@ queries.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from measure import judge, machine, race, table
+from measure import compared, heading, judge, machine, race, table, timed
 
 FEW = 200
 """The number of queries at which errors are measured."""
@@ -99,7 +98,7 @@ def regression(quick: bool) -> None:
             brute = brute_linear
         model.predict(part)
         competitors: dict[str, Callable[[], Any]] = {
-            "Mercer, fit and predict": lambda m=model, X=X, y=y, Z=Z: m.fit(X, y).predict(Z),
+            "Mercer": lambda m=model, X=X, y=y, Z=Z: m.fit(X, y).predict(Z),
             "statsmodels, extrapolated": lambda X=X, y=y, p=part, h=h, k=kind: statsmodels_regression(X, y, p, h, k),
         }
         if kind == "lc":
@@ -108,20 +107,19 @@ def regression(quick: bool) -> None:
         seconds = {name: t for name, (t, _) in found.items()}
         seconds["statsmodels, extrapolated"] *= len(Z) / len(part)
         at = some(Z)
-        error = largest_error(found["Mercer, fit and predict"][1][at], brute(X, y, Z[at], h))
+        error = largest_error(found["Mercer"][1][at], brute(X, y, Z[at], h))
         name = "Nadaraya-Watson" if kind == "lc" else "local linear"
-        print(f"### {name}, n = queries = {n}, d = {d}, bandwidth {h}; largest relative error {error}\n")
-        compare(seconds)
+        heading(f"{name}, n = queries = {n}, d = {d}, bandwidth {h}; largest relative error {error}")
+        compare(f"{name}, {d} column{'s' * (d > 1)}, {n:,} rows and queries", seconds)
         if not quick:
-            judge(
-                [("× statsmodels", seconds["statsmodels, extrapolated"] / seconds["Mercer, fit and predict"], wanted)]
-            )
+            judge([("× statsmodels", seconds["statsmodels, extrapolated"] / seconds["Mercer"], wanted)])
 
 
-def compare(seconds: dict[str, float]) -> None:
-    ours = next(t for name, t in seconds.items() if name.startswith("Mercer"))
-    rows = [[k, f"{t:.4g}", "" if k.startswith("Mercer") else f"{t / ours:.1f}×"] for k, t in seconds.items()]
+def compare(task: str, seconds: dict[str, float]) -> None:
+    ours = seconds["Mercer"]
+    rows = [[k, f"{t:.4g}", "" if k == "Mercer" else f"{t / ours:.1f}×"] for k, t in seconds.items()]
     table(["", "seconds", "Mercer is faster by"], rows)
+    compared(task, seconds)
 
 
 def large(quick: bool) -> None:
@@ -137,7 +135,7 @@ def large(quick: bool) -> None:
         seconds, found = race({name: lambda m=model: m.fit(X, y).predict(Z)}, {name: 1 if quick else 3})[name]
         at = some(Z, 50)
         rows.append([name, f"{seconds:.3f}", largest_error(found[at], brute(X, y, Z[at], 0.05))])
-    print(f"### n = queries = {n}, d = 1, bandwidth 0.05, fit and predict\n")
+    heading(f"n = queries = {n}, d = 1, bandwidth 0.05, fit and predict")
     table(["", "seconds", "largest relative error"], rows)
 
 
@@ -158,7 +156,7 @@ def narrow(quick: bool) -> None:
     seconds = {cells: found[cells][0], tiles: 10 * found[tiles][0]}
     at = some(Z, 50)
     error = largest_error(found[cells][1][at], brute_constant(X, y, Z[at], h))
-    print(f"### Nadaraya-Watson, n = queries = {n}, d = 3, bandwidth {h}; largest relative error {error}\n")
+    heading(f"Nadaraya-Watson, n = queries = {n}, d = 3, bandwidth {h}; largest relative error {error}")
     table(["", "seconds"], [[k, f"{t:.3g}"] for k, t in seconds.items()])
     if not quick:
         judge([("× the tiled brute force", seconds[tiles] / seconds[cells], 10)])
@@ -182,15 +180,12 @@ def leave_one_out(quick: bool) -> None:
     seconds, model = race(
         {name: lambda: mc.NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)}, {name: 1 if quick else 3}
     )[name]
-    start = time.perf_counter()
-    searched = Counted(y[:small], X[:small], "cc", reg_type="lc", bw="cv_ls")
-    took, evaluations = time.perf_counter() - start, Counted.calls
+    took, searched = timed(lambda: Counted(y[:small], X[:small], "cc", reg_type="lc", bw="cv_ls"))
+    evaluations = Counted.calls
     whole = KernelReg(y, X, "cc", reg_type="lc", bw=model.bandwidth_)
-    start = time.perf_counter()
-    whole.cv_loo(model.bandwidth_, whole.est["lc"])
-    once = time.perf_counter() - start
+    once, _ = timed(whole.cv_loo, model.bandwidth_, whole.est["lc"])
     guess = once * evaluations
-    print("### leave-one-out bandwidths of Nadaraya-Watson, d = 2\n")
+    heading("leave-one-out bandwidths of Nadaraya-Watson, d = 2")
     table(
         ["", "seconds", "bandwidths", "Mercer is faster by"],
         [
@@ -200,6 +195,8 @@ def leave_one_out(quick: bool) -> None:
             [f"statsmodels, n = {n}, {evaluations} evaluations", f"{guess:.3g}", "", f"{guess / seconds:.0f}×"],
         ],
     )
+    both = {"Mercer": seconds, f"statsmodels, extrapolated to {evaluations} evaluations": guess}
+    compared(f"Leave-one-out bandwidths of Nadaraya-Watson, {n:,} × 2", both)
     if not quick:
         judge([("× statsmodels", guess / seconds, 1000)])
 
@@ -227,8 +224,8 @@ def density(quick: bool) -> None:
         seconds = {name: t for name, (t, _) in found.items()}
         at = some(Z)
         error = largest_error(np.exp(found["Mercer"][1][at]), brute_density(X, Z[at], h))
-        print(f"### density off a grid, n = {n}, {m} queries, d = {d}, bandwidth {h}; largest relative error {error}\n")
-        compare(seconds)
+        heading(f"density off a grid, n = {n}, {m} queries, d = {d}, bandwidth {h}; largest relative error {error}")
+        compare(f"Density of {n:,} rows at {m:,} points, {d} column{'s' * (d > 1)}", seconds)
         if not quick:
             judge(
                 [
@@ -255,9 +252,10 @@ def grid(quick: bool) -> None:
         dict.fromkeys(names, 1 if quick else 9),
     )
     exact = brute_density(x[:, None], points[:, None], h)
-    print(f"### density on a grid of 1 024 points, n = {n}, d = 1, bandwidth {h}\n")
+    heading(f"density on a grid of 1 024 points, n = {n}, d = 1, bandwidth {h}")
     errors = {name: np.abs(p - exact).max() / exact.max() for name, (_, p) in found.items()}
     table(["", "seconds", "error over the peak"], [[k, f"{t:.5f}", f"{errors[k]:.1e}"] for k, (t, _) in found.items()])
+    compared(f"Density of {n:,} values on a grid of 1 024 points", {name: t for name, (t, _) in found.items()})
     if not quick:
         judge([("× KDEpy", found["KDEpy FFTKDE"][0] / found["Mercer"][0], 1)])
 

@@ -1,6 +1,6 @@
 """Kernels on strings beside other software: the same matrices, in the same process, the shortest of several runs.
 
-    python benchmarks/strings.py [--quick] [--busy]     # --busy: processor time of one thread
+    python benchmarks/strings.py [--quick]
 
 * Spectrum(4) beside scikit-learn's CountVectorizer of characters and the sparse product of its counts. The peer gets a
   fifth of the strings; its time is extrapolated, five times its counting and 25 times its product.
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 import mercer as mc
-from measure import judge, machine, on_busy_machine, race, table, timed
+from measure import compared, heading, judge, machine, race, table, timed
 
 
 def strings(n: int, length: int, letters: str, seed: int = 0) -> list[str]:
@@ -59,7 +59,7 @@ def plain_subsequence(s: str, t: str, p: int, decay: float) -> float:
 
 def beside(title: str, kernel: Any, options: dict[str, Any], X: list[str], aim: float, share: int = 1) -> None:
     """One table; the peer gets the first of `share` parts of the strings, and its time is extrapolated."""
-    print(f"## {title}\n")
+    heading(f"{title}")
     kernel(X[:400])  # load the compiled loops
     part, counts = X[: len(X) // share], None
 
@@ -77,6 +77,7 @@ def beside(title: str, kernel: Any, options: dict[str, Any], X: list[str], aim: 
         peer += f" (extrapolated: n/{share}, counting × {share}, product × {share**2})"
     table(["", "seconds", "Mercer is faster by"],
           [["Mercer", f"{own:.3f}", ""], [peer, f"{other:.3f}", f"{other / own:.1f}×"]])  # fmt: skip
+    compared(title, {"Mercer": own, peer: other})
     if aim:
         judge([("× CountVectorizer", other / own, aim)])
 
@@ -84,12 +85,9 @@ def beside(title: str, kernel: Any, options: dict[str, Any], X: list[str], aim: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--busy", action="store_true", help="count the processor time of one thread")
     options = parser.parse_args()
     quick = options.quick
     machine()
-    if options.busy:
-        on_busy_machine()
     n = 2000 if quick else 10_000
     characters = {"analyzer": "char", "ngram_range": (4, 4)}
     for name, letters in (("DNA", "ACGT"), ("26 letters", "abcdefghijklmnopqrstuvwxyz")):
@@ -114,9 +112,10 @@ def main() -> None:
     other, values = timed(lambda: [plain_subsequence(X[i], X[j], 4, 0.5) for i, j in few])
     np.testing.assert_allclose([K[i, j] for i, j in few], values, rtol=1e-10)
     per_pair, peer = own / (n * (n + 1) / 2), other / len(few)
-    print(f"## Subsequence(4, 0.5), {n} strings of 200 symbols\n")
+    heading(f"Subsequence(4, 0.5), {n} strings of 200 symbols")
     rows = [["Mercer", f"{1e6 * per_pair:.1f}", ""], ["plain Python", f"{1e6 * peer:.0f}", f"{peer / per_pair:.0f}×"]]
     table(["", "µs per pair", "Mercer is faster by"], rows)
+    compared("Subsequence(4, 0.5), one pair of strings of 200 symbols", {"Mercer": per_pair, "plain Python": peer})
     judge([("× plain Python", peer / per_pair, 100)])
 
 

@@ -35,7 +35,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import mercer as mc
-from measure import judge, machine, race, table
+from measure import WORKERS, compared, heading, judge, machine, race, table
 
 TEST = 2000
 """The number of test rows of the synthetic problems."""
@@ -246,8 +246,10 @@ def measure(name: str, p: Problem, quick: bool) -> None:
         ]
         for peer in competitors
     ]
-    print(f"### {name}: {len(p.X)} × {p.X.shape[1]}, C = {p.C:g}, gamma = {p.gamma:.4g}, tolerance {p.tol:g}\n")
+    heading(f"{name}: {len(p.X)} × {p.X.shape[1]}, C = {p.C:g}, gamma = {p.gamma:.4g}, tolerance {p.tol:g}")
     table(["", "fit (s)", "Mercer is faster by", "dual objective", "support", "test accuracy", "predict (s)"], rows)
+    task = f"SVC, {p.X.shape[1]} columns, {len(np.unique(p.y))} classes, C = {p.C:g}, tolerance {p.tol:g}"
+    compared(task, {peer: seconds for peer, (seconds, _) in fits.items()}, size=len(p.X))
     if quick:
         return
     apart = np.ptp(list(objectives.values())) / abs(objectives["Mercer"])
@@ -286,7 +288,7 @@ def grid(quick: bool) -> None:
         "Mercer": lambda: mc.tune(
             mc.SVC(mc.Gaussian(1.0)), p.X, p.y, grid={"C": Cs, "kernel__sigma": np.sqrt(0.5 / gammas)}, cv=folds
         ),
-        "GridSearchCV of scikit-learn": lambda: GridSearchCV(SVC(cache_size=500), both, cv=folds, n_jobs=2).fit(
+        "GridSearchCV of scikit-learn": lambda: GridSearchCV(SVC(cache_size=500), both, cv=folds, n_jobs=WORKERS).fit(
             p.X, p.y
         ),
     }
@@ -302,7 +304,7 @@ def grid(quick: bool) -> None:
         peer: model.tuning_.value if peer == "Mercer" else model.best_score_ for peer, (_, model) in found.items()
     }
     ours = found["Mercer"][0]
-    print(f"### grid of {len(Cs)} C × {len(gammas)} gamma, 5 folds, {len(p.X)} × 20, including the final fit\n")
+    heading(f"grid of {len(Cs)} C × {len(gammas)} gamma, 5 folds, {len(p.X)} × 20, including the final fit")
     table(
         ["", "seconds", "Mercer is faster by", "best mean accuracy"],
         [
@@ -310,6 +312,8 @@ def grid(quick: bool) -> None:
             for peer, (seconds, _) in found.items()
         ],
     )
+    task = f"SVC, grid of {len(Cs)} C × {len(gammas)} gamma, 5 folds, {len(p.X):,} × 20"
+    compared(task, {peer: seconds for peer, (seconds, _) in found.items()})
     if not quick:
         best = min(seconds for peer, (seconds, _) in found.items() if peer != "Mercer")
         judge([("× the best peer", best / ours, p.wanted)])

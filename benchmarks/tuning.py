@@ -2,7 +2,7 @@
 
     python benchmarks/tuning.py                   # about a quarter of an hour on two cores
     python benchmarks/tuning.py --quick           # a minute, small sizes: does it run?
-    python benchmarks/tuning.py --only evidence   # ridge | evidence
+    python benchmarks/tuning.py --only ridge      # or evidence-one, evidence-5, evidence-20
 
 *Ridge*: alpha and the width of a Gaussian kernel at n = 2 000, d = 20. GridSearchCV refits 10 x 5 candidates on 5
 folds; Mercer compares the same candidates by the same folds, and searches by gradient. All choices are judged by their
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import judge, machine, race, table
+from measure import WORKERS, compared, heading, judge, machine, race, table
 
 
 def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +32,9 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, d))
     y = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + X[:, 3] + 0.3 * rng.normal(size=n)
     return X, y - y.mean()
+
+
+PEER = f"scikit-learn GridSearchCV, 5 folds, n_jobs={WORKERS}"
 
 
 # --- ridge ------------------------------------------------------------------------------------------------------------
@@ -49,7 +52,9 @@ def ridge(n: int, quick: bool) -> None:
     model = mc.KernelRidge(mc.Gaussian(math.sqrt(20)))
 
     def sklearn() -> tuple[float, float]:
-        search = GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5, n_jobs=2)
+        search = GridSearchCV(
+            KernelRidge(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5, n_jobs=WORKERS
+        )
         best = search.fit(X, y).best_params_
         return math.sqrt(0.5 / best["gamma"]), best["alpha"]
 
@@ -72,7 +77,7 @@ def ridge(n: int, quick: bool) -> None:
         return tuned.kernel_.sigma, tuned.alpha_
 
     competitors = {
-        "scikit-learn GridSearchCV, 5 folds, n_jobs=2": sklearn,
+        PEER: sklearn,
         "himalaya KernelRidgeCV, 5 folds": himalaya,
         "Mercer, same grid, 5 folds": grid,
         "Mercer, by gradient, leave-one-out": gradient,
@@ -83,11 +88,11 @@ def ridge(n: int, quick: bool) -> None:
     mc.tune(model, X[:300], y[:300])  # compile
     found = race(competitors, {name: runs[name] for name in competitors})
     points = mc.Gaussian().prepare(X)
-    first = found["scikit-learn GridSearchCV, 5 folds, n_jobs=2"]
+    first = found[PEER]
     errors = {
         name: loo_error(mc.Gaussian(s), points, y[:, None], a, gradient=False)[0] for name, (_, (s, a)) in found.items()
     }
-    print(f"### Ridge: alpha and sigma, n = {n}, d = 20, 10 × 5 grid\n")
+    heading(f"Ridge: alpha and sigma, n = {n}, d = 20, 10 × 5 grid")
     table(
         ["", "seconds", "faster than GridSearchCV by", "sigma", "alpha", "leave-one-out error"],
         [
@@ -95,6 +100,8 @@ def ridge(n: int, quick: bool) -> None:
             for name, (t, (s, a)) in found.items()
         ],
     )
+    seconds = {PEER: first[0], "Mercer": found["Mercer, same grid, 5 folds"][0]}
+    compared(f"Ridge: alpha and sigma on a grid of 10 × 5, {n:,} × 20", seconds)
     same = np.allclose(found["Mercer, same grid, 5 folds"][1], first[1])
     names = list(competitors)
     by_grid, by_gradient = found[names[-2]], found[names[-1]]
@@ -113,12 +120,11 @@ def ridge(n: int, quick: bool) -> None:
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
-def evidence(n: int, quick: bool) -> None:
-    for points, d, relevance, wanted in ((n, 20, False, 8.0), (n // 2, 5, True, 6.0), (n, 20, True, 10.0)):
-        _evidence(points, d, relevance, wanted, quick)
+EVIDENCE = {"evidence-one": (1, 20, False, 8.0), "evidence-5": (2, 5, True, 6.0), "evidence-20": (1, 20, True, 10.0)}
+"""By the name of a table: the part of the rows, columns, whether each has its own width, and the wanted factor."""
 
 
-def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> None:
+def evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> None:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -155,7 +161,7 @@ def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> No
         found = race(competitors, {name: runs[name] for name in competitors})
     seconds, reached = found["Mercer"]
     first, peak = found["scikit-learn GaussianProcessRegressor"]
-    print(f"### Evidence: {'one width per column' if relevance else 'one width'}, n = {n}, d = {d}\n")
+    heading(f"Evidence: {'one width per column' if relevance else 'one width'}, n = {n}, d = {d}")
     table(
         ["", "seconds", "Mercer is faster by", "log evidence"],
         [
@@ -163,6 +169,8 @@ def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> No
             for name, (t, value) in found.items()
         ],
     )
+    widths = "one width per column" if relevance else "one width"
+    compared(f"Gaussian process by the evidence, {widths}, {n:,} × {d}", {k: v[0] for k, v in found.items()})
     if not quick:
         other = found.get("GPyTorch, 50 steps of Adam", (math.nan,))[0]
         judge(
@@ -214,12 +222,15 @@ def gpytorch(X: np.ndarray, y: np.ndarray, relevance: bool) -> tuple[float, Any,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, one run each")
-    parser.add_argument("--only", choices=["ridge", "evidence"])
+    parser.add_argument("--only", choices=["ridge", *EVIDENCE], help="one table")
     options = parser.parse_args()
     machine()
-    for name, run in (("ridge", ridge), ("evidence", evidence)):
+    n = 500 if options.quick else 2000
+    if options.only in (None, "ridge"):
+        ridge(n, options.quick)
+    for name, (share, *problem) in EVIDENCE.items():
         if options.only in (None, name):
-            run(500 if options.quick else 2000, options.quick)
+            evidence(n // share, *problem, options.quick)
 
 
 if __name__ == "__main__":

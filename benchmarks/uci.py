@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 
 import mercer as mc
+from measure import machine
 
 CHOSEN_ON, TUNED_ON = 1000, 2000
 """Numbers of rows on which the kernel is chosen, and its parameters are tuned."""
@@ -146,6 +147,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="also boston, concrete, kin8nm")
     parser.add_argument("--only", choices=DATA, help="one data set")
     arguments = parser.parse_args()
+    machine()
     if not arguments.data:
         parser.error("name the folder with the data: use --data DIR or set MERCER_DATA")
     names = [arguments.only] if arguments.only else [n for n, r in DATA.items() if arguments.all or not r.more]

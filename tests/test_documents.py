@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from importlib import import_module
 from pathlib import Path
@@ -73,3 +75,72 @@ def test_the_map_of_the_house_is_the_house():
 )
 def test_a_folder_opens_with_its_theory(folder):
     assert import_module(f"mercer.{folder}").__doc__
+
+
+def calls() -> list[tuple[str, str, list[str]]]:
+    """Calls of public names in the tables of names from other libraries: the page, the name, the keywords."""
+    found = []
+    for path in sorted((TOP / "docs" / "howto").glob("from-*.md")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            for piece in re.findall(r"`([^`]+)`", line.split("|")[2] if line.startswith("| ") else ""):
+                try:
+                    tree = ast.parse(piece.replace("…", "..."))
+                except SyntaxError:  # a fragment such as "family="
+                    continue
+                found += [
+                    (path.name, node.func.id, [word.arg for word in node.keywords])
+                    for node in ast.walk(tree)
+                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                ]
+    return found
+
+
+def test_the_tables_of_other_libraries_call_what_is_there():
+    seen = calls()
+    assert len(seen) > 40
+    for page, name, keywords in seen:
+        if name[0].isupper() or name in mc.__all__:
+            assert name in mc.__all__, f"{page}: {name}"
+            missing = set(keywords) - set(inspect.signature(getattr(mc, name)).parameters)
+            assert not missing, f"{page}: {name}({missing})"
+
+
+README = (TOP / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_answers_in_the_order_of_a_newcomers_questions():
+    assert re.findall(r"^## (.+)$", README, re.MULTILINE) == [
+        "Install",
+        "From a data frame to a model with intervals and a report",
+        "Proofs and counterexamples",
+        "What is there",
+        "How fast",
+        "Links",
+    ]
+    example = README.partition("```python\n")[2].partition("```")[0].strip()
+    assert len(example.splitlines()) == 6
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    defined = dict(re.findall(r"^\[([\w-]+)\]: (\S+)$", README, re.MULTILINE))
+    assert set(re.findall(r"\]\[([\w-]+)\]", README)) == set(defined)
+    pictures = re.findall(r"src(?:set)?=\"([^\"]+)\"", README)
+    assert len(pictures) == 4
+    for path in [*defined.values(), *pictures]:
+        assert (TOP / path).exists(), path
+
+
+def test_every_cell_of_what_is_there_is_a_link():
+    rows = README.partition("## What is there")[2].partition("\n\nAll models")[0].strip().splitlines()[2:]
+    assert len(rows) == 6
+    for row in rows:
+        assert re.fullmatch(r"(\| \[[^\]]+\]\[\w+\] ){4}\|", row), row
+
+
+def test_the_readme_shows_the_times_of_the_result_files(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOP / "docs" / "_site"))
+    import bench_pages
+
+    shown = README.partition("## How fast")[2].partition("\n\n[")[0]
+    for row in bench_pages.headlines():
+        assert row in shown

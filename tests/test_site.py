@@ -49,6 +49,17 @@ def test_links_follow_pages_to_their_places_and_examples_become_pictures():
     assert re.search(r"toctree.*\ninstall\nten-lines\nfirst-table\n", pages.staged("docs/start/index.md"), re.DOTALL)
 
 
+def test_names_of_classes_lead_to_the_reference():
+    import pages
+
+    text = pages.staged("docs/start/which-kernel.md")
+    assert "| [`Matern`](../reference/api/Matern.rst) |" in text
+    assert "[`mc.AutoRegressor`](../reference/api/AutoRegressor.rst)" in text
+    assert "`mc.table_kernel(frame)`" in text
+    assert "[[`" not in text
+    assert "](../reference/api" not in pages.staged("docs/reference/glossary.md").partition("| activation")[0]
+
+
 def test_every_page_is_in_a_table_of_contents():
     import pages
 
@@ -66,10 +77,22 @@ def test_every_public_name_has_a_page_and_a_group():
 
     groups = api_pages.grouped()
     assert sorted(name for names in groups.values() for name in names) == sorted(mc.__all__)
-    slugs = [api_pages.slug(name).lower() for name in mc.__all__]
-    assert len(set(slugs)) == len(slugs)  # also where file names ignore case
+    alike = [name for name in mc.__all__ if sum(name.lower() == other.lower() for other in mc.__all__) > 1]
+    slugs = {api_pages.slug(name).lower() for name in alike}  # of the others, which are many, nothing is imported
+    assert len(alike) == len(slugs) > 0  # also where file names ignore case
     with pytest.raises(SystemExit, match="no group"):
         api_pages.group_of("mercer.nonsense")
+
+
+def test_every_model_and_kernel_says_when_not_to_use_it():
+    import api_pages
+
+    advice, bases = api_pages.advice(), {"Kernel", "Similarity", "Weight"}
+    assert set(advice) <= set(mc.__all__)
+    homes = {name: api_pages.home(name) for name in mc.__all__ if name[0].isupper()}
+    wanted = {name for name, home in homes.items() if home.startswith(("mercer.models.", "mercer.kernels."))}
+    plain = {"About", "Axiom", "Posterior", "Proof", "RuleBroken", "Separable", "SolverProgress", "Space", "Tags"}
+    assert wanted - set(advice) - bases <= plain | {"Unproven"}
 
 
 def test_internals_of_kernels_are_not_on_their_pages():
@@ -162,6 +185,16 @@ def test_an_example_has_a_title_and_the_style_of_the_library(path):
     assert "rcParams" not in text
     assert "savefig" not in text
     assert (path.parent / "GALLERY_HEADER.rst").exists()
+
+
+def test_the_text_between_parts_of_an_example_is_about_this_example():
+    found: dict[str, str] = {}
+    for path in EXAMPLES:
+        for part in path.read_text(encoding="utf-8").split("\n# %%\n")[1:]:
+            text = " ".join(line.removeprefix("#").strip() for line in part.splitlines() if line.startswith("#"))
+            assert text not in found, f"{path.stem} and {found[text]}: {text}"
+            found |= {text: path.stem} if text else {}
+    assert len(found) > len(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", ["kernels/basis_functions", "objects/promoters"])

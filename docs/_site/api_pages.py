@@ -144,9 +144,10 @@ def uses() -> dict[str, list[tuple[str, str]]]:
 
 @functools.cache
 def advice() -> dict[str, list[tuple[str, str]]]:
-    """What a model is for and when not to use it, by its name, from the tables of the page "Which model?"."""
+    """What a class is for and when not to use it, by its name, from the pages "Which model?" and "Which kernel?"."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for line in (TOP / "docs/start/which-model.md").read_text(encoding="utf-8").splitlines():
+    texts = [(TOP / f"docs/start/which-{kind}.md").read_text(encoding="utf-8") for kind in ("model", "kernel")]
+    for line in "\n".join(texts).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and len(cells) == 3:
             for name in re.findall(r"`(\w+)", cells[1]):
@@ -186,16 +187,26 @@ def members(module: ModuleType) -> list[str]:
     return [name for name in names if name not in mc._NAMES and callable(getattr(module, name))]
 
 
+def listed(names: list[str]) -> str:
+    """The table of some names with the first sentence of each."""
+    rows = "".join(f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n" for name in names)
+    return f"| name | |\n|---|---|\n{rows}"
+
+
+def toctree(places: list[str]) -> str:
+    return "\n```{toctree}\n:hidden:\n\n" + "\n".join(places) + "\n```\n"
+
+
 def pages() -> dict[str, str]:
-    """The pages by their places on the site."""
+    """The pages by their places on the site: one for all names, one for each group, one for each name."""
     groups = grouped()
     index = "# API\n\nEvery public name, by task, as you write it after `import mercer as mc`.\n"
-    result = {}
+    places, result = [], {}
     for group, names in groups.items():
-        index += f"\n## {group}\n\n| name | |\n|---|---|\n"
+        index += f"\n## {group}\n\n{listed(names)}"
+        places.append("group-" + re.sub(r"\W+", "-", group.lower()))
+        result[f"reference/api/{places[-1]}.md"] = f"# {group}\n\n{listed(names)}{toctree([*map(slug, names)])}"
         for name in names:
-            index += f"| [`{name}`]({slug(name)}.rst) | {summary(getattr(mc, name))} |\n"
             result[f"reference/api/{slug(name)}.rst"] = page(name, [other for other in names if other != name][:24])
-    toctree = "\n".join(slug(name) for names in groups.values() for name in names)
-    result["reference/api/index.md"] = f"{index}\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+    result["reference/api/index.md"] = index + toctree(places)
     return result

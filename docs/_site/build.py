@@ -29,14 +29,14 @@ def write(path: Path, content: str | bytes) -> None:
 def stage(source: Path) -> None:
     """All pages, pictures and examples, and the generated pages."""
     import api_pages
+    import bench_pages
     import command_pages
     import kernel_pages
     import pages
 
     written = {source / place: pages.staged(path) for path, place in pages.places().items()}
-    written |= {source / place: text for place, text in api_pages.pages().items()}
-    written |= {source / place: text for place, text in command_pages.pages().items()}
-    written |= {source / place: text for place, text in kernel_pages.pages().items()}
+    for generator in (api_pages, bench_pages, command_pages, kernel_pages):
+        written |= {source / place: text for place, text in generator.pages().items()}
     for path in (TOP / "docs/images").glob("*.png"):
         written[source / "images" / path.name] = path.read_bytes()
     for path in (TOP / "examples").rglob("*"):

@@ -36,6 +36,7 @@ default_role = "code"
 autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # fit() in the list of a page, not KernelRidge.fit()
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False

@@ -1,9 +1,13 @@
-"""Check the docstrings of all public names by rules of numpydoc: `make lint` runs it.
+"""Check the docstrings by rules of numpydoc: `make lint` runs it.
 
 Every docstring on the pages of the API is read, and nothing is executed. The chosen rules are about what a reader sees.
+Of all other docstrings with sections two things are checked: examples have their header, and no sentence stands in the
+place of a type.
 """
 
+import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +28,9 @@ RULES = {
     "RT03": "a return value without a description",
     "SS04": "a summary that starts with spaces",
 }
+TOP = Path(__file__).resolve().parents[2]
+PROSE = re.compile(r"[\w*, ]+ : .*(\.|;.*|\b(the|whether) .*)$")
+SENTENCE = "a sentence in the place of a type"
 HEADER = "examples after sections need the header Examples"
 
 
@@ -59,17 +66,40 @@ def complaints(path: str) -> list[str]:
     found = validate(path, Docstring)
     text = inspect.getdoc(Validator._load_obj(path)) or ""
     broken = [f"{words} ({code})" for code, words in found["errors"] if code in RULES and not (code == "GL08" and text)]
-    headless = ">>>" in text and "\n---" in text.partition(">>>")[0] and "\nExamples\n" not in text
-    return [*broken, *([HEADER] if headless else [])]
+    return [*broken, *form(text)]
+
+
+def form(text: str) -> list[str]:
+    """Faults of a docstring with sections that its text alone shows.
+
+    >>> form("Add.\\n\\nParameters\\n----------\\nx : the first number.\\n\\n>>> 1\\n1")
+    ['examples after sections need the header Examples', 'a sentence in the place of a type: x : the first number.']
+    """
+    sections = re.split(r"\n(?=[A-Z]\w*(?: \w+)?\n-{3,}\n)", text)[1:]
+    if not sections:
+        return []
+    headless = ">>>" in "".join(sections) and not any(section.startswith("Examples\n") for section in sections)
+    lists = [section for section in sections if section.startswith(("Parameters\n", "Attributes\n", "Returns\n"))]
+    entries = [line for section in lists for line in section.splitlines()[2:] if PROSE.match(line)]
+    return [*([HEADER] if headless else []), *(f"{SENTENCE}: {line}" for line in entries)]
+
+
+def internal() -> Iterator[tuple[str, str]]:
+    """Docstrings of all modules, classes and functions of the package, with their places."""
+    for path in sorted((TOP / "src/mercer").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                yield f"{path.relative_to(TOP)}:{getattr(node, 'lineno', 1)}", ast.get_docstring(node) or ""
 
 
 def main() -> int:
     count, wrong = 0, 0
-    for path in paths():
+    found = ((path, complaints(path)) for path in paths())
+    for path, words in (*found, *((place, form(text)) for place, text in internal())):
         count += 1
-        for words in complaints(path):
+        for word in words:
             wrong += 1
-            print(f"{path}: {words}")
+            print(f"{path}: {word}")
     print(f"{count} docstrings, {wrong} complaints")
     return 1 if wrong else 0
 

@@ -1,14 +1,16 @@
 """The Markdown pages of the repository as pages of the site: which there are, where they stand, and their links.
 
 Pages stay readable in the repository: their links lead to other files there. On the site, a link to a page leads to its
-place, a link to an example to the gallery, and a link to a source file becomes plain text. An index page is an ordinary
-list of links; the table of contents of its section follows this list. A link to an example that is a paragraph of its
-own becomes the picture of the example.
+place, a link to an example to the gallery, and a link to a source file becomes plain text. The name of a public class
+leads to its page of the API. An index page is an ordinary list of links; the table of contents of its section follows
+this list. A link to an example that is a paragraph of its own becomes the picture of the example.
 """
 
 import os
 import re
 from pathlib import Path, PurePosixPath
+
+import mercer as mc
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -33,7 +35,7 @@ PLACES = {
     "docs/theory.md": "understand/theory.md",
     "docs/concepts.md": "understand/concepts.md",
     "docs/architecture.md": "understand/architecture.md",
-    "benchmarks/README.md": "understand/benchmarks.md",
+    "benchmarks/README.md": "understand/measurements.md",
     "docs/names.md": "reference/names.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -45,12 +47,14 @@ GENERATED = {
     "docs/reference/api/index.md": "reference/api/index.md",
     "docs/reference/kernels.md": "reference/kernels.md",
     "docs/reference/commands.md": "reference/commands.md",
+    "docs/understand/benchmarks.md": "understand/benchmarks.md",
     "docs/gallery/index.rst": "gallery/index.rst",
 }
 """Pages that exist on the site only."""
 
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
 FIGURE = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)\s]*examples/[\w/]*?(?P<name>\w+)\.py\)$", re.MULTILINE)
+NAME = re.compile(r"(?<![\[`])`(?:mc\.)?(?P<name>[A-Z]\w+)`(?![`\]])")
 EXAMPLE = re.compile(r"(?<!\[)`(?:python )?examples/([\w/]+)\.py(?: [^`]*)?`")
 
 
@@ -112,6 +116,11 @@ def staged(path: str) -> str:
             raise SystemExit(f"{path}: there is no example {match[1]}.py")
         return f"[`examples/{where[name]}.py`]({relative(f'gallery/{where[name]}.rst', place)})"
 
+    def named(match: re.Match[str]) -> str:
+        known_name = match["name"] in mc.__all__
+        api = relative(f"reference/api/{match['name']}.rst", place)
+        return f"[{match[0]}]({api})" if known_name else match[0]
+
     def figure(match: re.Match[str]) -> str:
         folder, _, name = where[match["name"]].rpartition("/")
         picture = relative(f"gallery/{folder}/images/sphx_glr_{name}_001.png", place)
@@ -120,15 +129,22 @@ def staged(path: str) -> str:
 
     text = FIGURE.sub(figure, (TOP / path).read_text(encoding="utf-8"))
     outside = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)  # links in code are not links
-    text = "".join(
-        piece.replace("\n\n```", "\n```") if number % 2 else EXAMPLE.sub(example, LINK.sub(link, piece))
-        for number, piece in enumerate(outside)
-    )
+    for number, piece in enumerate(outside):
+        plain = number % 2 == 0
+        outside[number] = NAME.sub(named, EXAMPLE.sub(example, LINK.sub(link, piece))) if plain else closed(piece)
+    text = "".join(outside)
     return text + contents(path, text) if PurePosixPath(place).name == "index.md" else text
 
 
+def closed(piece: str) -> str:
+    """A block of code without the empty line at its end, which doctests need."""
+    return piece.replace("\n\n```", "\n```")
+
+
 def contents(path: str, text: str) -> str:
-    """The hidden table of contents of an index page: the pages below it that it links to, in their order."""
+    """The hidden table of contents of an index page that has none: pages below it that it links to, in their order."""
+    if "```{toctree}" in text:
+        return ""
     seen: dict[str, None] = {}
     for match in LINK.finditer(text):
         goal = match["path"]

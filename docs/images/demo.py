@@ -11,7 +11,7 @@ import tempfile
 from html import escape
 from pathlib import Path
 
-WIDE, HIGH, TERMINAL = 1280, 800, 84
+WIDE, HIGH, TERMINAL = 1280, 970, 84
 """Width and height of the picture in pixels, and the width of the terminal in characters."""
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>
@@ -21,7 +21,7 @@ main {{ display: grid; grid-template-columns: 610px 1fr; gap: 18px; padding: 14p
 pre, .page {{ margin: 0; border-radius: 10px; overflow: hidden; border: 1px solid #8884; font: inherit; }}
 pre {{ padding: 16px 18px; background: #14181d; color: #d7dde3; white-space: pre-wrap; }} b {{ color: #7cc4ff; }}
 .page {{ position: relative; background: white; }}
-iframe {{ border: 0; width: 1120px; height: 1360px; zoom: .56; }}
+iframe {{ border: 0; width: 1120px; height: 1680px; zoom: .56; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1117; }} .page {{ background: #191a1c; }} }}
 </style><main><pre>{said}</pre><div class="page"><iframe src="{report}"></iframe></div></main>"""
 

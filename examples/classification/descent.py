@@ -22,7 +22,7 @@ import mercer as mc
 ALPHA = 0.1
 
 # %%
-# The functions of this example.
+# Data, the objective as a function of two weights, and a fit that records every step.
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -48,30 +48,24 @@ def fit(solver: str, X: np.ndarray, y: np.ndarray, start: list[float], **options
 
 
 # %%
-# The data and the fits.
+# Two columns on different scales make a narrow valley.
 
 X, y = data()
 
 # %%
-# The picture.
+# Paths from four starts over the contours of the objective; the star is its minimum.
 
+starts = [[-2.5, 1.5], [3.5, 1.8], [3.2, -2.6], [-2.0, -2.6]]
 with mc.plot.style() as colours:
-    COLORS = {
-        "gradient": colours.blue,
-        "backtracking": colours.green,
-        "lbfgs": colours.gold,
-        "newton": colours.red,
-        "newton-cg": colours.ink,
-    }
-    figure, axes = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
-    starts = [[-2.5, 1.5], [3.5, 1.8], [3.2, -2.6], [-2.0, -2.6]]
-
+    names = ("gradient", "backtracking", "lbfgs", "newton", "newton-cg")
+    COLORS = dict(zip(names, (colours.blue, colours.green, colours.gold, colours.red, colours.ink)))
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
     W1, W2 = np.meshgrid(np.linspace(-3, 4, 201), np.linspace(-3, 2.4, 201))
     J = surface(X, y, W1, W2)
     levels = J.min() + np.geomspace(0.5, J.max() - J.min(), 14)
     for axis, solvers, title in (
-        (axes[0, 0], ("gradient",), "Fixed steps of 1/L from four starts"),
-        (axes[0, 1], ("newton", "lbfgs"), "Newton and L-BFGS from the same starts"),
+        (axes[0], ("gradient",), "Fixed steps of 1/L from four starts"),
+        (axes[1], ("newton", "lbfgs"), "Newton and L-BFGS from the same starts"),
     ):
         axis.contour(W1, W2, J, levels=levels, colors=colours.grey, linewidths=0.6)
         for solver in solvers:
@@ -82,19 +76,26 @@ with mc.plot.style() as colours:
         axis.plot(*fit("newton", X, y, [0.0, 0.0]).coef_[0], "*", color=colours.ink, ms=13, zorder=4)
         axis.set(title=title, xlabel="w₁", ylabel="w₂", xlim=(-3, 4), ylim=(-3, 2.4))
         axis.legend(loc="upper center", framealpha=1, edgecolor="white", fontsize=9)
+plt.show()
 
+# %%
+# How far the objective is above its minimum after each step, and why there is only one minimum: the loss lies above all
+# of its tangents.
+
+with mc.plot.style() as colours:
+    figure, (left, curve) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
     best = fit("newton", X, y, starts[0], tol=1e-12).objective_
     for solver, color in COLORS.items():
         trace = fit(solver, X, y, starts[0], tol=1e-9, max_iter=400).trace_
         above = np.maximum(trace.objective - best, 1e-14)
         style = "x:" if solver == "newton-cg" else "o-"  # its curve lies on that of Newton
-        axes[1, 0].semilogy(np.arange(len(above)), above, style, ms=4, color=color, label=solver)
+        left.semilogy(np.arange(len(above)), above, style, ms=4, color=color, label=solver)
         print(f"{solver:>13}: {len(trace) - 1:4d} steps, objective {trace.objective[-1]:.10f}")
-    axes[1, 0].set(title="Objective above its minimum", xlabel="step", xlim=(-1, 60), ylim=(1e-13, None))
-    axes[1, 0].legend(framealpha=1, edgecolor="white")
+    left.set(title="Objective above its minimum", xlabel="step", xlim=(-1, 60), ylim=(1e-13, None))
+    left.legend(framealpha=1, edgecolor="white")
 
     squares = mc.GLM(alpha=ALPHA, fit_intercept=False, start=starts[0], solver="newton").fit(X, y)
-    slope, curve = np.linspace(-6, 6, 300), axes[1, 1]
+    slope = np.linspace(-6, 6, 300)
     loss = np.logaddexp(0.0, -slope)
     curve.plot(slope, loss, color=colours.red, lw=2, label="−log σ(η), the loss of y = 1")
     for at in (-3.0, 0.0, 3.0):

@@ -18,7 +18,7 @@ from matplotlib.colors import ListedColormap
 import mercer as mc
 
 # %%
-# The functions of this example.
+# Two classes with or without far points, three classes in a row, and the regions of a classifier.
 
 
 def two(rng: np.random.Generator, far: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +48,7 @@ def regions(axis: plt.Axes, model: object, X: np.ndarray, y: np.ndarray, title: 
 
 
 # %%
-# The picture.
+# Above least squares, below logistic regression, on the same points.
 
 with mc.plot.style() as colours:
     COLORS = np.array([colours.blue, colours.red, colours.green])

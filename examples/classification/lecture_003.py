@@ -23,7 +23,7 @@ import mercer as mc
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 # %%
-# The functions of this example.
+# The data, and the classifiers of the lecture by name.
 
 
 def breast_cancer() -> Split:
@@ -44,6 +44,10 @@ def classifiers() -> dict[str, object]:
         "kernel least squares": mc.LeastSquaresClassifier(mc.median_gaussian, alpha=0.3),
         "kernel logistic": mc.KernelLogisticRegression(alpha=0.1),
     }
+
+
+# %%
+# One function for each of the two pictures: the descent of every solver, and the test error of every classifier.
 
 
 def descend(axis: plt.Axes, X: np.ndarray, y: np.ndarray) -> None:

@@ -19,7 +19,7 @@ import mercer as mc
 KERNEL = mc.Gaussian(0.45)
 
 # %%
-# The functions of this example.
+# Two arcs that interleave, so that a straight line cannot separate them.
 
 
 def data(n: int = 160) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def data(n: int = 160) -> tuple[np.ndarray, np.ndarray]:
 
 
 # %%
-# The data and the fits.
+# The machine, the same machine fitted again to its support vectors alone, and the two methods that keep all points.
 
 X, y = data()
 svm = mc.SVC(KERNEL, C=3.0, tol=1e-6).fit(X, y)
@@ -63,7 +63,7 @@ panels = (
 )
 
 # %%
-# The picture.
+# Marked points are those that a method needs for its predictions.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.7), layout="constrained", sharex=True, sharey=True)

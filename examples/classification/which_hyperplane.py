@@ -16,7 +16,7 @@ import numpy as np
 import mercer as mc
 
 # %%
-# The functions of this example.
+# Each method gives a weight vector and an intercept, which are a line in the plane.
 
 
 def lines(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, float, str]]:
@@ -36,7 +36,7 @@ def lines(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, float, st
 
 
 # %%
-# The data and the fits.
+# Two classes that many lines separate, and the same with six far points of one class.
 
 rng = np.random.default_rng(7)
 X = np.vstack([rng.normal((-1.4, 0.0), 0.5, (18, 2)), rng.normal((1.4, 0.6), 0.5, (18, 2))])
@@ -44,7 +44,8 @@ y = np.repeat([-1.0, 1.0], 18)
 far = np.vstack([X, rng.normal((9.0, -6.0), 0.3, (6, 2))]), np.append(y, np.ones(6))
 
 # %%
-# The picture.
+# Left, every line separates the classes. Right, the far points turn the line of least
+# squares, and that of the support vector machine stays.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")

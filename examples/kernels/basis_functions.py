@@ -15,7 +15,7 @@ import mercer as mc
 CENTRES = np.linspace(-1, 1, 11)
 
 # %%
-# The functions of this example.
+# Three sets of eleven functions: powers, bumps and steps.
 
 
 def polynomials(X: np.ndarray) -> np.ndarray:
@@ -34,13 +34,14 @@ def sigmoids(X: np.ndarray) -> np.ndarray:
 
 
 # %%
-# The data and the fits.
+# A point z for each set, at which the kernel is drawn.
 
 x = np.linspace(-1, 1, 400)[:, None]
 where = {"polynomials": -0.5, "Gaussians": 0.0, "sigmoids": 0.0}
 
 # %%
-# The picture.
+# Above the functions, below the kernel k(x, z) as a function of x. It is large where the functions that are large at z
+# are large, too.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(2, 3, figsize=(11, 5.2), sharex=True, layout="constrained")

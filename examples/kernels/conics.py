@@ -23,7 +23,7 @@ TRUTHS = {
 }
 
 # %%
-# The functions of this example.
+# The fitted weights as a quadratic, and the kind of its zeros.
 
 
 def quadratic(model: mc.LogisticRegression) -> dict[str, float]:
@@ -44,12 +44,12 @@ def section(q: dict[str, float]) -> str:
 
 
 # %%
-# The data and the fits.
+# Each boundary is drawn for 400 random points with some noise.
 
 rng = np.random.default_rng(4)
 
 # %%
-# The picture.
+# Solid lines are found by the classifier, dashed ones are the truth.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.9), layout="constrained")

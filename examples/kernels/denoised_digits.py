@@ -22,7 +22,7 @@ import mercer as mc
 SIGMA, COMPONENTS, PLANES, NOISE = 2.0, 120, 18, 0.25
 
 # %%
-# The data and the fits.
+# A thousand digits train the models, and 300 others get noise. Each model transforms them and goes back.
 
 rng = np.random.default_rng(0)
 X, y = load_digits(return_X_y=True)
@@ -43,7 +43,7 @@ for name, model in models.items():
 shown = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
 
 # %%
-# The picture.
+# The number below each name is the mean squared distance from the clean digits.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(len(pictures), 11, figsize=(11, 5.2), layout="constrained")

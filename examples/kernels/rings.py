@@ -17,7 +17,7 @@ import numpy as np
 import mercer as mc
 
 # %%
-# The functions of this example.
+# Noisy rings, and a drawing of points with the line or plane that logistic regression finds for them.
 
 
 def rings(rng: np.random.Generator, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
@@ -52,12 +52,12 @@ def separated(axis: plt.Axes, Z: np.ndarray, y: np.ndarray, name: str, labels: t
 
 
 # %%
-# The data and the fits.
+# Three hundred points, half of them on each ring.
 
 X, y = rings(np.random.default_rng(0))
 
 # %%
-# The picture.
+# Only the first panel has points on the wrong side.
 
 with mc.plot.style() as colours:
     figure = plt.figure(figsize=(13, 8), layout="constrained")

@@ -19,7 +19,7 @@ import mercer as mc
 COLOURS = {"chain": "#2471a3", "ring": "#c0392b", "alcohol": "#1e8449", "ring with N": "#7d3c98"}
 
 # %%
-# The functions of this example.
+# A molecule is a graph of atoms without hydrogen; the family decides on its ring, its oxygen or its nitrogen.
 
 
 def molecule(family: str, rng: np.random.Generator) -> mc.Graph:
@@ -41,7 +41,7 @@ def molecule(family: str, rng: np.random.Generator) -> mc.Graph:
 
 
 # %%
-# The data and the fits.
+# Forty molecules of each family, and their coordinates by kernel PCA.
 
 rng = np.random.default_rng(3)
 families = np.repeat(list(COLOURS), 40)
@@ -50,7 +50,7 @@ kernel = mc.WeisfeilerLehman(4).normalize()
 Z = mc.KernelPCA(kernel, n_components=2).fit_transform(molecules)
 
 # %%
-# The picture.
+# The families separate, although the kernel does not know them.
 
 with mc.plot.style() as colours:
     figure = plt.figure(figsize=(10, 5), layout="constrained")

@@ -18,7 +18,7 @@ import mercer as mc
 COLOURS = {"ring": "#c0392b", "disc": "#2471a3", "cross": "#229954"}
 
 # %%
-# The functions of this example.
+# A cloud has between 20 and 60 points of one shape, in no order.
 
 
 def cloud(shape: str, rng: np.random.Generator) -> np.ndarray:
@@ -35,7 +35,7 @@ def cloud(shape: str, rng: np.random.Generator) -> np.ndarray:
 
 
 # %%
-# The data and the fits.
+# Twenty clouds of each shape, and the kernel of their mean embeddings.
 
 rng = np.random.default_rng(0)
 shapes = list(COLOURS) * 20
@@ -44,7 +44,7 @@ kernel = (mc.MeanEmbedding(mc.Gaussian(0.3)) / 0.2**2).exp().normalize()
 Z = mc.KernelPCA(kernel, n_components=2).fit_transform(clouds)
 
 # %%
-# The picture.
+# Left three of the clouds; right each cloud is one dot.
 
 with mc.plot.style() as colours:
     figure = plt.figure(figsize=(9, 4.2), layout="constrained")

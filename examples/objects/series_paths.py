@@ -20,7 +20,7 @@ KINDS, EACH, POINTS, NOISE = ("loop to the left", "loop to the right", "zigzag")
 COLOURS = ("#3b6ea5", "#d1733f", "#4a8f5c")
 
 # %%
-# The functions of this example.
+# A gesture has the shape of its kind, at a random speed, place, size and angle.
 
 
 def gesture(kind: int, rng: np.random.Generator) -> np.ndarray:
@@ -38,7 +38,7 @@ def gesture(kind: int, rng: np.random.Generator) -> np.ndarray:
 
 
 # %%
-# The data and the fits.
+# Thirty gestures of each kind, and the two ways to compare them.
 
 rng = np.random.default_rng(0)
 y = np.repeat(np.arange(3), EACH)
@@ -49,7 +49,7 @@ views = {
 }
 
 # %%
-# The picture.
+# Left some gestures; then the map by points and the map by signatures, each with the accuracy of a classifier.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")

@@ -18,7 +18,7 @@ import mercer as mc
 DEGREES = range(1, 13)
 
 # %%
-# The functions of this example.
+# The features, and the true curve.
 
 
 def powers(degree: int):
@@ -32,7 +32,7 @@ def truth(x: np.ndarray) -> np.ndarray:
 
 
 # %%
-# The data and the fits.
+# Primal and dual form of the same regression, and the leave-one-out error of every degree.
 
 rng = np.random.default_rng(3)
 X = np.sort(rng.uniform(-1, 1, size=(30, 1)), axis=0)
@@ -52,7 +52,7 @@ for degree in DEGREES:
     errors["on the point left out"].append(np.sqrt(np.mean((model.loo_predictions_ - t) ** 2)))
 
 # %%
-# The picture.
+# The error on the fitted points always falls with the degree; the leave-one-out error is smallest at the true one.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 4.1), layout="constrained")

@@ -16,7 +16,7 @@ NOISE = 0.3
 WIDTH = mc.Gaussian(0.35)
 
 # %%
-# The functions of this example.
+# The true curve, and four networks: without and with a penalty, with few centres, and with a normalised basis.
 
 
 def truth(x: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def models() -> dict[str, mc.RBFNetwork]:
 
 
 # %%
-# The data and the fits.
+# Thirty noisy points of a sine.
 
 rng = np.random.default_rng(4)
 X = np.linspace(0, 2 * np.pi, 30)[:, None] + rng.uniform(-0.07, 0.07, size=(30, 1))
@@ -43,7 +43,7 @@ y = truth(X[:, 0]) + NOISE * rng.normal(size=len(X))
 x = np.linspace(0, 2 * np.pi, 800)[:, None]
 
 # %%
-# The picture.
+# Without a penalty the curve passes through every point, noise included.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(2, 2, figsize=(11, 6.6), sharex=True, sharey=True, layout="constrained")

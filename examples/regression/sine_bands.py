@@ -19,7 +19,7 @@ import mercer as mc
 CENTRES = np.linspace(0, 1, 9)
 
 # %%
-# The functions of this example.
+# Nine bumps are the features of the model.
 
 
 def bumps(X: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def bumps(X: np.ndarray) -> np.ndarray:
 
 
 # %%
-# The data and the fits.
+# Twenty-five noisy values of a sine, of which the model sees more and more.
 
 rng = np.random.default_rng(7)
 X = rng.uniform(0, 1, size=(25, 1))
@@ -36,7 +36,7 @@ t = np.sin(2 * np.pi * X[:, 0]) + 0.2 * rng.normal(size=25)
 x = np.linspace(0, 1, 300)[:, None]
 
 # %%
-# The picture.
+# `partial_fit` adds points: the posterior becomes the next prior. Below is the kernel that turns targets into the mean.
 
 with mc.plot.style() as colours:
     figure = plt.figure(figsize=(13, 9.2), layout="constrained")

@@ -17,7 +17,7 @@ X = np.linspace(0, 1, 50)[:, None]
 Z = np.linspace(0, 1, 500)[:, None]
 
 # %%
-# The functions of this example.
+# The true curve, and the two families of models: polynomials by degree, Gaussians by width.
 
 
 def truth(x: np.ndarray) -> np.ndarray:
@@ -38,7 +38,7 @@ def width(sigma: float) -> mc.KernelRidge:
 
 
 # %%
-# The picture.
+# Left the errors along each family, right its two extremes and the choice between them.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(2, 2, figsize=(11.5, 7.4), layout="constrained")

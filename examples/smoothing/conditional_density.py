@@ -20,7 +20,7 @@ import mercer as mc
 WIDTH, HEIGHT = 0.055, 0.16
 
 # %%
-# The data and the fits.
+# The mean of the conditional density is Nadaraya-Watson with the same width.
 
 rng = np.random.default_rng(4)
 X = rng.uniform(0, 1, (40, 1))
@@ -32,7 +32,7 @@ smoother = mc.NadarayaWatsonRegressor(bandwidth=WIDTH).fit(X, t)
 print(f"The mean differs from Nadaraya-Watson by at most {np.abs(mean - smoother.predict(x)).max():.1g}.")
 
 # %%
-# The picture.
+# From left to right: components and mean, the density with its quantiles, and cuts through it.
 
 with mc.plot.style() as colours:
     figure, (left, middle, right) = plt.subplots(

@@ -18,7 +18,7 @@ from sklearn.datasets import make_moons
 import mercer as mc
 
 # %%
-# The data and the fits.
+# A noisy sine for the regression, two half-moons for the classification.
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(0, 6, 60))[:, None]
@@ -29,7 +29,7 @@ side = np.linspace(-1.8, 2.8, 160), np.linspace(-1.4, 1.9, 120)
 plane = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
 
 # %%
-# The picture.
+# The width grows from left to right; the second column has the one that leave-one-out chooses.
 
 with mc.plot.style() as colours:
     figure, axes = plt.subplots(2, 4, figsize=(14.5, 6.6), layout="constrained")

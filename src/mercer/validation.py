@@ -52,14 +52,23 @@ def check_number(
 
     Parameters
     ----------
-    value, name : the parameter's value and its name.
-    above, least, below, most : the range: > above, ≥ least, < below, ≤ most.
-    infinite : whether ∞ is allowed.
-    alternative : other values that the caller accepts, in words: "None for no limit".
-    such_as : an example for the message.
-    advice : the third part of the message, if there is more to say than the example.
-    owner : the class whose parameter it is, if the message is to name it.
+    value, name
+        The parameter's value and its name.
+    above, least, below, most : float or None
+        The range: > above, ≥ least, < below, ≤ most.
+    infinite : bool
+        Whether ∞ is allowed.
+    alternative : str
+        other values that the caller accepts, in words: "None for no limit".
+    such_as : float
+        An example for the message.
+    advice : str
+        The third part of the message, if there is more to say than the example.
+    owner : str
+        The class whose parameter it is, if the message is to name it.
 
+    Examples
+    --------
     >>> check_number(3, "C", above=0)
     3.0
     >>> check_number(1.5, "nu", above=0, most=1, such_as=0.1)

@@ -251,16 +251,22 @@ class State:
 
     Parameters
     ----------
-    K : a `matrix`, filled; or of which only the rows marked in `made` are, the others being computed when they are
+    K : Array
+        A `matrix`, filled; or of which only the rows marked in `made` are, the others being computed when they are
         first needed.
-    gradient, beta, lower, upper : of its n variables, float64.
-    group : 0 or 1 for each, or None.
-    packed, made : the points of a Gaussian kernel, whose matrix K is, and 1 for each row that is filled, else 0.
+    gradient, beta, lower, upper : array
+        Of its n variables, float64.
+    group : array or None
+        0 or 1 for each, or None.
+    packed, made : Packed or None, array or None
+        The points of a Gaussian kernel, whose matrix K is, and 1 for each row that is filled, else 0.
 
     Attributes
     ----------
-    beta : the iterate, float64, shape (n,).
-    f : its gradient, in K's dtype, shape (n,).
+    beta : array
+        The iterate, float64, shape (n,).
+    f : array
+        Its gradient, in K's dtype, shape (n,).
     """
 
     def __init__(

@@ -173,9 +173,12 @@ class Dates:
 
     Attributes
     ----------
-    values : the dates or times.
-    format : their format, "" for ISO's.
-    instead : the format in which all of them would be other dates; "" if there is none.
+    values : pl.Series
+        The dates or times.
+    format : str
+        Their format, "" for ISO's.
+    instead : str
+        The format in which all of them would be other dates; "" if there is none.
     """
 
     values: pl.Series

@@ -24,14 +24,22 @@ class Conversion:
 
     Attributes
     ----------
-    name : the name of the file.
-    notes : the decisions that were made.
-    na : texts that mark a missing value, too.
-    comma : whether numbers have decimal commas.
-    given : the roles and formats that the user assigned.
-    target : a column whose words stay words, since they are classes; None if it is not known.
-    types : the recorded type of each column that was read by a format.
-    mixed : why a column of decimals is not numeric.
+    name : str
+        The name of the file.
+    notes : list of str
+        The decisions that were made.
+    na : sequence of str
+        Texts that mark a missing value, too.
+    comma : bool
+        Whether numbers have decimal commas.
+    given : Assigned
+        The roles and formats that the user assigned.
+    target : str or None
+        A column whose words stay words, since they are classes; None if it is not known.
+    types : dict
+        The recorded type of each column that was read by a format.
+    mixed : dict
+        why a column of decimals is not numeric.
     """
 
     name: str

@@ -25,8 +25,10 @@ class Given:
 
     Attributes
     ----------
-    name : the name of the file.
-    X, y : the rows as the model reads them, and their targets; None if the file has no target.
+    name : str
+        The name of the file.
+    X, y : array or frame, array
+        The rows as the model reads them, and their targets; None if the file has no target.
     """
 
     name: str

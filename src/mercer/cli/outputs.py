@@ -29,8 +29,10 @@ class Sink:
 
     Attributes
     ----------
-    rows : the number of rows so far.
-    facts : entries of the JSON document beside the rows.
+    rows : int
+        The number of rows so far.
+    facts
+        entries of the JSON document beside the rows.
     """
 
     def __init__(self, kind: str, stream: IO[bytes] | None, parts: Path | None) -> None:

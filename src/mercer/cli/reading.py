@@ -44,16 +44,26 @@ class Table:
 
     Attributes
     ----------
-    frame : a Polars frame, a sparse matrix of a wide LIBSVM file, or an array of graphs.
-    name : the name of the file.
-    notes : the decisions that were made while reading.
-    label : the targets of a LIBSVM file, or of graphs.
-    layout : the layout of delimited text; None for other formats.
-    given : the roles that the user assigned to columns.
-    types : by column, the recorded type of values that were read by a format, such as Date[%d/%m/%Y].
-    mixed : by column, why a column of decimals could not be read as numbers.
-    inputs, named : the columns that the model takes, and whether it knows their names.
-    kernel : the kernel for objects that are not a table, if the user names none.
+    frame
+        A Polars frame, a sparse matrix of a wide LIBSVM file, or an array of graphs.
+    name : str
+        The name of the file.
+    notes : list of str
+        The decisions that were made while reading.
+    label
+        The targets of a LIBSVM file, or of graphs.
+    layout : delimited.Layout or None
+        The layout of delimited text; None for other formats.
+    given : Assigned
+        The roles that the user assigned to columns.
+    types : dict
+        By column, the recorded type of values that were read by a format, such as Date[%d/%m/%Y].
+    mixed : dict
+        By column, why a column of decimals could not be read as numbers.
+    inputs, named : list of str, bool
+        The columns that the model takes, and whether it knows their names.
+    kernel : str or None
+        The kernel for objects that are not a table, if the user names none.
     """
 
     frame: Any
@@ -92,11 +102,16 @@ def read(
 
     Parameters
     ----------
-    path : the file, or - for standard input; DATA::NAME is a table of a database or a sheet.
-    roles : columns by the options that assign roles to them, such as {"category": ["zip"], "weight": "w"}.
-    target : the target, whose words stay words.
-    delimiter, encoding, format : override what is detected.
-    na : cells of a text file that are missing values, too.
+    path : str
+        The file, or - for standard input; DATA::NAME is a table of a database or a sheet.
+    roles : dict or None
+        Columns by the options that assign roles to them, such as {"category": ["zip"], "weight": "w"}.
+    target : str or None
+        The target, whose words stay words.
+    delimiter, encoding, format : str or None
+        override what is detected.
+    na : sequence of str or None
+        cells of a text file that are missing values, too.
     """
     na, roles = na or (), roles or {}
     if is_tu(path):

@@ -27,8 +27,10 @@ class Assigned:
 
     Attributes
     ----------
-    roles : the roles by the names of the columns.
-    formats : the formats of dates that --date states, such as {"day": "%d/%m/%Y"}.
+    roles : dict
+        The roles by the names of the columns.
+    formats : dict
+        The formats of dates that --date states, such as {"day": "%d/%m/%Y"}.
     """
 
     roles: dict[str, str] = field(default_factory=dict)

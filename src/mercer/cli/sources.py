@@ -69,13 +69,20 @@ class Source:
 
     Attributes
     ----------
-    name : the name that the user gave.
-    path : the path of its decompressed bytes, text in UTF-8.
-    format : csv, parquet, arrow, arrow-stream, jsonl, json, libsvm, excel, ods, sqlite or duckdb.
-    suffix : the suffix of its name, without the suffix of a compression.
-    folder : a folder for temporary files.
-    part : the table or sheet that the user named after ::, or None.
-    notes : the decisions that were made about it.
+    name : str
+        The name that the user gave.
+    path : Path
+        The path of its decompressed bytes, text in UTF-8.
+    format : str
+        csv, parquet, arrow, arrow-stream, jsonl, json, libsvm, excel, ods, sqlite or duckdb.
+    suffix : str
+        The suffix of its name, without the suffix of a compression.
+    folder : Path
+        A folder for temporary files.
+    part : str or None
+        The table or sheet that the user named after ::, or None.
+    notes : list of str
+        The decisions that were made about it.
     """
 
     name: str

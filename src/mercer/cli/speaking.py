@@ -30,10 +30,14 @@ class Voice:
 
     Parameters
     ----------
-    as_json : print one JSON document instead of text.
-    color : allow colours (on a terminal).
-    quiet : print neither notes nor progress.
-    began : when the command began, by `time.monotonic`; by default now.
+    as_json : bool
+        Print one JSON document instead of text.
+    color : bool
+        Allow colours (on a terminal).
+    quiet : bool
+        Print neither notes nor progress.
+    began : float or None
+        When the command began, by `time.monotonic`; by default now.
     """
 
     def __init__(

@@ -36,15 +36,24 @@ class Problem:
 
     Attributes
     ----------
-    X, y : rows and targets.
-    target, task : the name of the target; "regression" or "classification".
-    columns : the type of every column by its name; empty for a sparse matrix.
-    left_out : columns that are not used, and why.
-    places : the positions of the rows in the file, from 0.
-    roles : the roles of columns of X that the user assigned; X also has the exposure.
-    weights : how often each row counts in the fit, or None.
-    target_type : the recorded type of the target, if it was read by a format, else "".
-    groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
+    X, y : array or frame, array
+        Rows and targets.
+    target, task : str, Task
+        The name of the target; "regression" or "classification".
+    columns : dict
+        The type of every column by its name; empty for a sparse matrix.
+    left_out : dict
+        Columns that are not used, and why.
+    places : array
+        The positions of the rows in the file, from 0.
+    roles : dict
+        The roles of columns of X that the user assigned; X also has the exposure.
+    weights : Array or None
+        How often each row counts in the fit, or None.
+    target_type : str
+        The recorded type of the target, if it was read by a format, else "".
+    groups, times : Array or None
+        By which rows are held out together, or the future from the past; None if there is no such column.
     """
 
     X: Any

@@ -43,9 +43,12 @@ class Parts:
 
     Attributes
     ----------
-    X : the features.
-    exposure, weight : numbers, one per row, or None if no column has that role.
-    group, time : the values of these columns, one per row, or None.
+    X : array, frame or list of objects
+        The features.
+    exposure, weight : Array or None
+        Numbers, one per row, or None if no column has that role.
+    group, time : Array or None
+        The values of these columns, one per row, or None.
     """
 
     X: Any
@@ -61,10 +64,15 @@ class Roles:
 
     Attributes
     ----------
-    features : the roles of features, by the names of their columns.
-    drop : the columns that are not used.
-    exposure, weight, group, time : the column of that role, or None.
+    features : dict
+        The roles of features, by the names of their columns.
+    drop : tuple of str
+        The columns that are not used.
+    exposure, weight, group, time : str or None
+        The column of that role, or None.
 
+    Examples
+    --------
     >>> roles = Roles.of({"hospital": "category", "id": "drop", "years": "exposure"})
     >>> roles.features, roles.drop, roles.exposure, roles.weight
     ({'hospital': 'category'}, ('id',), 'years', None)

@@ -220,8 +220,10 @@ class Levels:
 
     Attributes
     ----------
-    names : the categories in the order of the type; None if it does not list them, as a Categorical of Polars.
-    ordered : whether that order has a meaning; None if the type does not say so, as an Enum of Polars.
+    names : tuple of str
+        The categories in the order of the type; None if it does not list them, as a Categorical of Polars.
+    ordered : bool or None
+        Whether that order has a meaning; None if the type does not say so, as an Enum of Polars.
     """
 
     names: tuple[Any, ...] | None

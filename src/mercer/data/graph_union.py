@@ -23,10 +23,14 @@ class Union:
 
     Attributes
     ----------
-    nodes : graph i has the nodes nodes[i] … nodes[i + 1] − 1.
-    ends, neighbours : the neighbours of node v are neighbours[ends[v] : ends[v + 1]].
-    labels, edge_labels : keys of the nodes, and of the entries of `neighbours`; None if the graphs have none.
-    weights, attributes : of the entries of `neighbours`, and of the nodes; None if the graphs have none.
+    nodes : array
+        graph i has the nodes nodes[i] … nodes[i + 1] − 1.
+    ends, neighbours : array
+        The neighbours of node v are neighbours[ends[v] : ends[v + 1]].
+    labels, edge_labels : array or None
+        keys of the nodes, and of the entries of `neighbours`; None if the graphs have none.
+    weights, attributes : array or None
+        Of the entries of `neighbours`, and of the nodes; None if the graphs have none.
     """
 
     nodes: NDArray[np.int64]

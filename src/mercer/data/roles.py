@@ -45,18 +45,30 @@ class Role:
 
     Attributes
     ----------
-    name, dtype : of the column.
-    role : in words: "number", "category", "exposure", …, or "left out".
-    why : how this was decided.
-    kind : how the column is read, or "" if it is not a feature.
-    spread : a robust standard deviation of its numbers.
-    levels : the levels of an ordered category, from the lowest to the highest.
-    periods : the periods of a date, in days.
-    aligned : whether texts are taken to be aligned, place by place: at least 20 letters each, all of one length.
-    missing : the number of missing values.
-    installable : whether texts look like molecules, which they would be read as if RDKit were installed.
-    by : what decided the role.
-    kernel : the names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
+    name, dtype : str
+        Of the column.
+    role : str
+        In words: "number", "category", "exposure", …, or "left out".
+    why : str
+        How this was decided.
+    kind : str
+        How the column is read, or "" if it is not a feature.
+    spread : float
+        A robust standard deviation of its numbers.
+    levels
+        The levels of an ordered category, from the lowest to the highest.
+    periods : tuple of float
+        The periods of a date, in days.
+    aligned : bool
+        Whether texts are taken to be aligned, place by place: at least 20 letters each, all of one length.
+    missing : int
+        The number of missing values.
+    installable : bool
+        Whether texts look like molecules, which they would be read as if RDKit were installed.
+    by : Basis
+        What decided the role.
+    kernel : str
+        The names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """
 
     name: str

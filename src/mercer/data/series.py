@@ -22,8 +22,10 @@ class Series:
 
     Attributes
     ----------
-    values : the points of all series, shape (N, channels).
-    ends : series i has the points ends[i] … ends[i + 1] − 1.
+    values : array
+        The points of all series, shape (N, channels).
+    ends : array
+        series i has the points ends[i] … ends[i + 1] − 1.
     """
 
     values: Array

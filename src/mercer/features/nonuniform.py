@@ -53,10 +53,15 @@ class Frequencies:
 
     Attributes
     ----------
-    centre : shape (d,).
-    spacing : h, shape (d,): functions on the grid have the period 1/hₖ along column k.
-    largest : m, a tuple of d whole numbers.
+    centre : array
+        Shape (d,).
+    spacing : array
+        h, shape (d,): functions on the grid have the period 1/hₖ along column k.
+    largest : tuple of int
+        m, a tuple of d whole numbers.
 
+    Examples
+    --------
     >>> grid = Frequencies(np.zeros(2), np.full(2, 0.1), (1, 2))
     >>> grid.shape, grid.number
     ((3, 3), 15)

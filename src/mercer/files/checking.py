@@ -58,9 +58,12 @@ class _Dimensions:
 
     Attributes
     ----------
-    dims : the dimensions that are known so far.
-    sums : dimensions that are sums over the parts of a list.
-    later : conditions to check when all dimensions are known: dimension, value, relation, attribute.
+    dims
+        The dimensions that are known so far.
+    sums
+        dimensions that are sums over the parts of a list.
+    later
+        conditions to check when all dimensions are known: dimension, value, relation, attribute.
     """
 
     def __init__(self, known: dict[int, tuple[Any, Dims]], name: str) -> None:

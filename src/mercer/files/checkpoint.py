@@ -31,10 +31,15 @@ class CheckpointFile:
 
     Parameters
     ----------
-    path : the file, which need not exist.
-    problem : the digest of the problem, see `digest_of`.
-    every : seconds between two checkpoints.
+    path : str or Path
+        The file, which need not exist.
+    problem : str
+        The digest of the problem, see `digest_of`.
+    every : float
+        Seconds between two checkpoints.
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = CheckpointFile(f"{folder}/fit.ckpt", "digest")

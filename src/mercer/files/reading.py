@@ -37,13 +37,16 @@ class Decoder:
 
     Parameters
     ----------
-    tensors : the arrays of a file by name.
-    size : the size of its text in bytes. A range or a repeated number may not stand for more values than the file has
+    tensors : dict
+        The arrays of a file by name.
+    size : int
+        The size of its text in bytes. A range or a repeated number may not stand for more values than the file has
         bytes.
 
     Attributes
     ----------
-    data : the data sets (points, frames) among the values.
+    data
+        The data sets (points, frames) among the values.
     """
 
     def __init__(self, tensors: dict[str, Array], size: int) -> None:

@@ -752,11 +752,16 @@ class Kind(NamedTuple):
 
     Attributes
     ----------
-    name : the word it begins with.
-    dims : the dimensions in brackets, or None.
-    bound : the bound of a whole number: an operator and a dimension.
-    parts : the kinds of what is inside, each a choice of several.
-    keys : of a dictionary.
+    name : str
+        The word it begins with.
+    dims : tuple of str or None
+        The dimensions in brackets, or None.
+    bound : tuple or None
+        The bound of a whole number: an operator and a dimension.
+    parts : tuple
+        The kinds of what is inside, each a choice of several.
+    keys : tuple of str
+        Of a dictionary.
     """
 
     name: str
@@ -774,12 +779,18 @@ class Declared(NamedTuple):
 
     Attributes
     ----------
-    module : the module of the class; empty for estimators, which are public.
-    dims : the dimensions that others may refer to, in this order.
-    call : whether it is built by calling it with its attributes in their order.
-    kinds : the kinds of its attributes, one or several alternatives each.
-    optional : attributes that not every value has.
-    where : conditions between dimensions: left, operator, right.
+    module : str
+        The module of the class; empty for estimators, which are public.
+    dims : tuple of str
+        The dimensions that others may refer to, in this order.
+    call : bool
+        Whether it is built by calling it with its attributes in their order.
+    kinds : dict
+        The kinds of its attributes, one or several alternatives each.
+    optional : frozenset
+        attributes that not every value has.
+    where : tuple
+        conditions between dimensions: left, operator, right.
     """
 
     module: str

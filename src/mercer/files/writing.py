@@ -35,7 +35,8 @@ class Encoder:
 
     Attributes
     ----------
-    tensors : the arrays by name, contiguous, little-endian.
+    tensors
+        The arrays by name, contiguous, little-endian.
     """
 
     def __init__(self) -> None:

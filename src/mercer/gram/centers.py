@@ -34,13 +34,19 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
 
     Parameters
     ----------
-    gram : K of the n points, symmetric.
-    m : the number of centres; if it is n or more, all points are centres.
-    how : "uniform" (m points without replacement), "kmeans" (means of clusters; vectors only), "pivoted" (randomly
+    gram : Gram
+        K of the n points, symmetric.
+    m : int
+        The number of centres; if it is n or more, all points are centres.
+    how : {"uniform"}
+        "uniform" (m points without replacement), "kmeans" (means of clusters; vectors only), "pivoted" (randomly
         pivoted Cholesky: points in proportion to what the centres before them left of k(x, x)), or the centres
         themselves: an array, a frame, a list of objects. Given centres are all used, whatever m is.
-    rng : the random number generator.
+    rng : random.Generator
+        The random number generator.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
     >>> G = mc.gram.of(mc.Gaussian(1.0), X)

@@ -49,11 +49,17 @@ class FourierGrid:
 
     Attributes
     ----------
-    terms : the spectral density.
-    frequencies : the grid.
-    reach : the distance from the data's box, per column, up to which the kernel is represented.
-    error : the bound of |k̃(x, z) − k(x, z)|, relative to k(x, x), for x in that box and z up to `reach` outside of it.
+    terms : tuple of SpectralTerm
+        The spectral density.
+    frequencies : Frequencies
+        The grid.
+    reach : array
+        The distance from the data's box, per column, up to which the kernel is represented.
+    error : float
+        The bound of |k̃(x, z) − k(x, z)|, relative to k(x, x), for x in that box and z up to `reach` outside of it.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 5.0, 100)[:, None]
     >>> grid = mc.gram.of(mc.Gaussian(1.0), X).fourier(1e-6)

@@ -37,19 +37,30 @@ class Nystrom:
 
     Parameters
     ----------
-    gram : K of the n points.
-    centers : the m centres, taken from the points of the Gram or made by `gram.points`.
-    dtype : of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
-    budget : bytes, or a text such as "2 GB". K_nm is stored if it takes a small part of it and storing is faster.
-    least : the share of k(z, z) that a centre must have outside of the span of the others, at least a few roundings.
+    gram : Gram
+        K of the n points.
+    centers : Points
+        The m centres, taken from the points of the Gram or made by `gram.points`.
+    dtype
+        Of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
+    budget : int, str or None
+        bytes, or a text such as "2 GB". K_nm is stored if it takes a small part of it and storing is faster.
+    least : float
+        The share of k(z, z) that a centre must have outside of the span of the others, at least a few roundings.
 
     Attributes
     ----------
-    centers : the m centres that remain; one whose function is in the span of the others, up to rounding, is dropped.
-    kept : their positions among the given centres.
-    L : the lower Cholesky factor of their K_mm, float64.
-    stored : whether K_nm is kept.
+    centers : Points
+        The m centres that remain; one whose function is in the span of the others, up to rounding, is dropped.
+    kept
+        Their positions among the given centres.
+    L
+        The lower Cholesky factor of their K_mm, float64.
+    stored : bool
+        Whether K_nm is kept.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
     >>> K = mc.gram.of(mc.Gaussian(0.5), X)

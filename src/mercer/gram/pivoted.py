@@ -34,10 +34,14 @@ class Pivoted:
 
     Attributes
     ----------
-    factor : F, shape (n, k). F[pivots] is lower triangular up to rounding.
-    pivots : the positions of the chosen points, in order, shape (k,).
-    residual : diag(K − F Fᵀ) ≥ 0, shape (n,), zero at the pivots and where only rounding is left.
-    trace : trace of K.
+    factor : array
+        F, shape (n, k). F[pivots] is lower triangular up to rounding.
+    pivots : array
+        The positions of the chosen points, in order, shape (k,).
+    residual : array
+        diag(K − F Fᵀ) ≥ 0, shape (n,), zero at the pivots and where only rounding is left.
+    trace : float
+        trace of K.
     """
 
     factor: Array
@@ -62,13 +66,20 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    gram : K, symmetric and positive semidefinite; float32 or float64, as F then is.
-    rank : columns at most; fewer if the rest of K is rounding.
-    rng : the random number generator.
-    tol : stop when tr(K − F Fᵀ) ≤ tol · tr K.
-    block : pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the
-        result is that of one pivot at a time, at the speed of matrix products.
+    gram : Gram
+        K, symmetric and positive semidefinite; float32 or float64, as F then is.
+    rank : int
+        Columns at most; fewer if the rest of K is rounding.
+    rng : random.Generator
+        The random number generator.
+    tol : float
+        Stop when tr(K − F Fᵀ) ≤ tol · tr K.
+    block : int or None
+        pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the result is
+        that of one pivot at a time, at the speed of matrix products.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> P = pivoted_cholesky(mc.gram.of(mc.Linear(), X), 10, rng=np.random.default_rng(1))

@@ -24,10 +24,15 @@ class StreamedGram(Gram):
 
     Parameters
     ----------
-    kernel : the kernel.
-    batches : the rows.
-    sample : some of them, prepared, which show their kind.
+    kernel : Similarity
+        The kernel.
+    batches : Batches
+        The rows.
+    sample : Points
+        some of them, prepared, which show their kind.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
     >>> few = mc.Gaussian(0.5).prepare(X[::10])

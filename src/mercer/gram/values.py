@@ -32,9 +32,12 @@ class LazyMatrix(NamedTuple):
 
     Attributes
     ----------
-    K : the matrix, laid out for the loops.
-    packed : the points of the fused loop, or None if K is filled.
-    filled : 1 for each row that is filled, else 0; None if K is filled.
+    K : Array
+        The matrix, laid out for the loops.
+    packed : array
+        The points of the fused loop, or None if K is filled.
+    filled : Index or None
+        1 for each row that is filled, else 0; None if K is filled.
     """
 
     K: Array

@@ -21,11 +21,16 @@ class Parameter:
 
     Attributes
     ----------
-    name, symbol : in Python, and in the formula.
-    domain : the values that it may have.
-    required : whether it has no default.
-    default : its default, None if it is required.
-    free : whether tuning moves it, unless it is `Fixed`.
+    name, symbol : str
+        In Python, and in the formula.
+    domain : str
+        The values that it may have.
+    required : bool
+        Whether it has no default.
+    default : float, int, tuple or None
+        Its default, None if it is required.
+    free : bool
+        Whether tuning moves it, unless it is `Fixed`.
     """
 
     name: str
@@ -42,17 +47,27 @@ class Entry:
 
     Attributes
     ----------
-    name : the public name.
-    kind : "kernel", "rule" (makes kernels of kernels, or weights of weights), "weight" (for smoothing only),
-        "conditional" (positive definite only beside a polynomial tail) or "indefinite" (not positive semidefinite).
-    formula, purpose : one line each.
-    space : the objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
-    tags : properties of the example, known without evaluating it; empty for rules, where they depend on the parts.
-    parameters : in the order of the constructor.
-    example : an expression; text for `mc.parse` if `textual`, else Python.
-    textual : whether it can be written as text, which holds no Python function.
-    proven : whether the example is proven to be a kernel, on points of any dimension.
-    proof : the rule or theorem that makes it a kernel, or why it is not proven.
+    name : str
+        The public name.
+    kind : Kind
+        "kernel", "rule" (makes kernels of kernels, or weights of weights), "weight" (for smoothing only), "conditional"
+        (positive definite only beside a polynomial tail) or "indefinite" (not positive semidefinite).
+    formula, purpose : str
+        One line each.
+    space : str
+        The objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
+    tags : tuple of str
+        properties of the example, known without evaluating it; empty for rules, where they depend on the parts.
+    parameters : tuple of Parameter
+        In the order of the constructor.
+    example : str
+        An expression; text for `mc.parse` if `textual`, else Python.
+    textual : bool
+        Whether it can be written as text, which holds no Python function.
+    proven : bool
+        Whether the example is proven to be a kernel, on points of any dimension.
+    proof : str
+        The rule or theorem that makes it a kernel, or why it is not proven.
     """
 
     name: str

@@ -38,9 +38,12 @@ class Counts:
 
     Attributes
     ----------
-    keys : the features that occur, as uint64, row after row.
-    values : how often each occurs in its object, or its weight.
-    ends : row i has the entries ends[i] … ends[i + 1] − 1.
+    keys : array
+        The features that occur, as uint64, row after row.
+    values : array
+        How often each occurs in its object, or its weight.
+    ends : array
+        row i has the entries ends[i] … ends[i + 1] − 1.
     """
 
     keys: NDArray[np.uint64]

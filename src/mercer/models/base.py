@@ -382,12 +382,18 @@ class Rows:
 
     Attributes
     ----------
-    points : their points.
-    y : their targets, shape (n, t).
-    single : whether y was passed as a vector.
-    roots : √w, shape (n,), or None if all weights are one.
-    kept : their positions among the rows that were passed.
-    left_out : the points of the other rows, or None.
+    points : Points
+        Their points.
+    y : array
+        Their targets, shape (n, t).
+    single : bool
+        Whether y was passed as a vector.
+    roots : array or None
+        √w, shape (n,), or None if all weights are one.
+    kept : array
+        Their positions among the rows that were passed.
+    left_out : Points or None
+        The points of the other rows, or None.
     """
 
     points: Points

@@ -50,9 +50,9 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
         For two classes, the probability from which `label` is predicted: a number in (0, 1), or "f1" for the one with
         the largest F1 (the harmonic mean of recall and precision) on left-out rows. None predicts the most probable
         class.
-    costs : pair of floats or None
-        (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and of another that is:
-        sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
+    costs
+        pair of floats or None (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and
+        of another that is: sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
     label
         The class that the threshold is for; by default the second of two.
     class_weight : dict, "balanced" or None

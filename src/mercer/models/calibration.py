@@ -39,15 +39,23 @@ class Calibration:
 
     Attributes
     ----------
-    n : the number of targets.
-    coverages : the promised shares.
-    observed : the shares of targets inside their intervals.
-    errors : standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
-    widths : mean widths of the intervals, in the units of y.
-    rmse : root mean squared error of the predictions.
-    nlpd : −log predictive density, mean over targets; None for models without a predictive distribution.
-    bias, spread : mean and variance of the standardised residuals (y − mean)/std, which are 0 and 1 if the model is
-        right; None for models without a predictive distribution.
+    n : int
+        The number of targets.
+    coverages : tuple of float
+        The promised shares.
+    observed : tuple of float
+        The shares of targets inside their intervals.
+    errors : tuple of float
+        standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
+    widths : tuple of float
+        mean widths of the intervals, in the units of y.
+    rmse : float
+        root mean squared error of the predictions.
+    nlpd : float or None
+        −log predictive density, mean over targets; None for models without a predictive distribution.
+    bias, spread : float or None
+        mean and variance of the standardised residuals (y − mean)/std, which are 0 and 1 if the model is right; None
+        for models without a predictive distribution.
     """
 
     n: int

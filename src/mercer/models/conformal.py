@@ -412,13 +412,19 @@ def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None, *, apart
 
     Parameters
     ----------
-    model : a fitted model.
-    X, y : held-out rows and their targets.
-    predictions : their predictions by models that were fitted without them, such as those of cross-validation; by
-        default those of the model.
-    apart : whether these rows are of other groups, or later, than the training rows. The intervals of a model itself
-        are then too narrow, since they leave out single rows and not whole groups, and residuals are used instead.
+    model : estimator
+        A fitted model.
+    X, y : array or frame, array
+        held-out rows and their targets.
+    predictions
+        Their predictions by models that were fitted without them, such as those of cross-validation; by default those
+        of the model.
+    apart : bool
+        Whether these rows are of other groups, or later, than the training rows. The intervals of a model itself are
+        then too narrow, since they leave out single rows and not whole groups, and residuals are used instead.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(size=(60, 1))
     >>> ridge, machine = mc.KernelRidge().fit(X[:30], X[:30, 0]), mc.SVR().fit(X[:30], X[:30, 0])

@@ -10,9 +10,13 @@ class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn ha
 
     Attributes
     ----------
-    status : how far it came.
-    advice : what to do in Python; the command line replaces it by advice about its options.
+    status : str
+        How far it came.
+    advice : str
+        What to do in Python; the command line replaces it by advice about its options.
 
+    Examples
+    --------
     >>> print(NotConverged("10 iterations: gap 0.3 > tol = 0.001", "Raise `max_iter`."))
     10 iterations: gap 0.3 > tol = 0.001. Raise `max_iter`.
     """

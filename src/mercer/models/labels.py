@@ -27,12 +27,18 @@ class Labelled:
 
     Attributes
     ----------
-    points : the n points that count.
-    classes : the k ≥ 2 different labels, sorted.
-    codes : the class number of each point, shape (n,).
-    weights : sample weight × class weight of each point, shape (n,), or None if all are one.
-    counts : the sample weights alone, for shares of rows and probabilities; None if all are one.
-    kept : their positions among the rows that were passed.
+    points : Points
+        The n points that count.
+    classes : array
+        The k ≥ 2 different labels, sorted.
+    codes : Index
+        The class number of each point, shape (n,).
+    weights : array or None
+        sample weight × class weight of each point, shape (n,), or None if all are one.
+    counts : array or None
+        The sample weights alone, for shares of rows and probabilities; None if all are one.
+    kept : Index
+        Their positions among the rows that were passed.
     """
 
     points: Points
@@ -50,10 +56,14 @@ class Labelled:
 
         Parameters
         ----------
-        points, y : n points and their labels.
-        sample_weight : numbers ≥ 0, one per point; a row of weight 0 is left out.
-        class_weight : None, "balanced" or numbers > 0 by label.
-        model, regressor : the names of the classifier and of the model for numbers, for error messages.
+        points, y
+            n points and their labels.
+        sample_weight : array or None
+            Numbers ≥ 0, one per point; a row of weight 0 is left out.
+        class_weight : dict, "balanced" or None
+            None, "balanced" or numbers > 0 by label.
+        model, regressor : str
+            The names of the classifier and of the model for numbers, for error messages.
         """
         all_labels = labels(y, points.n, regressor)
         w = weights(sample_weight, points.n)

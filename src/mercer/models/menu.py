@@ -48,11 +48,16 @@ class Fitted:
 
     Attributes
     ----------
-    model : the fitted estimator.
-    choices : the choices that were made, in words.
-    columns : the role of every column of a table, if the kernel was made from its columns.
-    in_time : whether the planned work was completed within the time limit.
-    last : the number of rows that the last fit used, and why not more; printed, it is a sentence.
+    model : estimator
+        The fitted estimator.
+    choices : tuple of str
+        The choices that were made, in words.
+    columns : tuple of Role
+        The role of every column of a table, if the kernel was made from its columns.
+    in_time : bool
+        Whether the planned work was completed within the time limit.
+    last : LastFit
+        The number of rows that the last fit used, and why not more; printed, it is a sentence.
     """
 
     model: Any
@@ -101,25 +106,39 @@ def fit(
 
     Parameters
     ----------
-    name : one of `MENU[task]`, such as "auto", "ridge", "gp", "svm".
-    X, y : rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
-    task : "regression" or "classification".
-    kernel : the kernel; for "nw" and "local" also a smoothing weight, or a class such as mc.Epanechnikov whose width is
-        then chosen by leave-one-out. None makes a kernel from the column types of a frame; for an array it is the
-        default of the model.
-    roles : {column: role} of features of a frame that are not what their types say, such as "category"; for "auto" and
+    name : str
+        One of `MENU[task]`, such as "auto", "ridge", "gp", "svm".
+    X, y : array or frame, array
+        Rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
+    task : Task
+        "regression" or "classification".
+    kernel : Kernel or None
+        The kernel; for "nw" and "local" also a smoothing weight, or a class such as mc.Epanechnikov whose width is then
+        chosen by leave-one-out. None makes a kernel from the column types of a frame; for an array it is the default of
+        the model.
+    roles : dict or None
+        Roles by column, of features of a frame that are not what their types say, such as "category"; for "auto" and
         "poisson" also of the "exposure", of which the targets are counts.
-    sample_weight : how often each row counts, relative to the others: weights are divided by their mean, so that the
-        penalties to choose from suit survey weights, too.
-    class_weight : for classes: None, "balanced" or numbers > 0 by label, how much an error counts in each class.
-    decision : for two classes: `threshold` or `costs`, and `label`, as for `CalibratedClassifier`.
-    time : seconds for the search and the last fit, on one core of a common machine. Their numbers of rows are planned
-        for it; the best model so far is used if it is over before.
-    centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows if
-        there is time for an exact fit, else as many as there is time for.
-    random_state : seed of samples, folds and searches.
-    progress : called with a line of text, and for "auto" also with the share of the time that has passed.
+    sample_weight : array or None
+        How often each row counts, relative to the others: weights are divided by their mean, so that the penalties to
+        choose from suit survey weights, too.
+    class_weight : dict, "balanced" or None
+        For classes: None, "balanced" or numbers > 0 by label, how much an error counts in each class.
+    decision
+        For two classes: `threshold` or `costs`, and `label`, as for `CalibratedClassifier`.
+    time : float
+        Seconds for the search and the last fit, on one core of a common machine. Their numbers of rows are planned for
+        it; the best model so far is used if it is over before.
+    centers : int or None
+        The number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows if there is
+        time for an exact fit, else as many as there is time for.
+    random_state : int
+        Seed of samples, folds and searches.
+    progress : function or None
+        called with a line of text, and for "auto" also with the share of the time that has passed.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from mercer.models import menu
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(80, 1))

@@ -38,8 +38,10 @@ class Split:
 
     Attributes
     ----------
-    folds, repeats : the number of folds, 0 without cross-validation, and how often they were drawn.
-    group, time : the column by which rows were held out together, or the future from the past; "" if there is none.
+    folds, repeats : int
+        The number of folds, 0 without cross-validation, and how often they were drawn.
+    group, time : str
+        The column by which rows were held out together, or the future from the past; "" if there is none.
     """
 
     folds: int = 0
@@ -54,31 +56,51 @@ class Provenance:
 
     Attributes
     ----------
-    data : the name of the file, without its folders.
-    target, task : the column that is predicted; "regression" or "classification".
-    target_type : the type of the target, if texts are read by a format, such as Int64[1,234.5]; else "".
-    columns : the type of every column by its name, as the library of the table spells it; empty for a matrix.
-    left_out : columns of the file that the model does not use, and why.
-    rows, held_out : the numbers of training rows and of held-out rows.
-    refitted : whether the model was fitted again, with the held-out rows, after it was scored.
-    seed : the seed of the random numbers.
-    judged : which predictions the scores are about; None without scores.
-    split : how the rows of the scores were held out.
-    scores : the scores of these predictions.
-    baseline : the baseline of the training targets; None if it is not known.
-    importance : the feature importance, on held-out rows if there are some, else on training rows; None if it was not
-        measured.
-    places, targets : the positions of the training rows in the file, from 0, and their targets; empty if there are
-        many rows.
-    missing : texts that mark a missing value in this file.
-    ranges : by column, the smallest and the largest number, or the different texts.
-    incomplete : the columns in which values were missing; None if it is not known.
-    distributions : by column, the distribution of its values.
-    seen : the digests of the training rows, by which they are recognised later; None if they have none.
-    background : at most 100 training rows, with which `mercer explain` compares a row; None for a model that keeps no
-        training rows at all, and for rows that are not a table of several columns.
-    version : the version of this library.
-    time : the time of the fit, in UTC.
+    data : str
+        The name of the file, without its folders.
+    target, task : str or None, Task
+        The column that is predicted; "regression" or "classification".
+    target_type : str
+        The type of the target, if texts are read by a format, such as Int64[1,234.5]; else "".
+    columns : dict
+        The type of every column by its name, as the library of the table spells it; empty for a matrix.
+    left_out : dict
+        Columns of the file that the model does not use, and why.
+    rows, held_out : int
+        The numbers of training rows and of held-out rows.
+    refitted : bool
+        Whether the model was fitted again, with the held-out rows, after it was scored.
+    seed : int or None
+        The seed of the random numbers.
+    judged : Judged or None
+        Which predictions the scores are about; None without scores.
+    split : Split
+        How the rows of the scores were held out.
+    scores : tuple of Score
+        The scores of these predictions.
+    baseline : Baseline or None
+        The baseline of the training targets; None if it is not known.
+    importance : Importance or None
+        The feature importance, on held-out rows if there are some, else on training rows; None if it was not measured.
+    places, targets
+        The positions of the training rows in the file, from 0, and their targets; empty if there are many rows.
+    missing : tuple of str
+        Texts that mark a missing value in this file.
+    ranges
+        By column, the smallest and the largest number, or the different texts.
+    incomplete : tuple of str or None
+        The columns in which values were missing; None if it is not known.
+    distributions : dict
+        By column, the distribution of its values.
+    seen : Seen or None
+        The digests of the training rows, by which they are recognised later; None if they have none.
+    background
+        At most 100 training rows, with which `mercer explain` compares a row; None for a model that keeps no training
+        rows at all, and for rows that are not a table of several columns.
+    version : str
+        The version of this library.
+    time : str
+        The time of the fit, in UTC.
     """
 
     data: str = ""

@@ -61,10 +61,15 @@ def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: i
 
     Parameters
     ----------
-    values : n values along `axis`.
-    coverage : in (0, n/(n + 1)].
-    weights : weights of the n values, shape (n,), ≥ 0 and not all 0; None if all are equal.
+    values
+        n values along `axis`.
+    coverage : float
+        In (0, n/(n + 1)].
+    weights : array or None
+        Weights of the n values, shape (n,), ≥ 0 and not all 0; None if all are equal.
 
+    Examples
+    --------
     >>> conformal(np.arange(1.0, 20.0), 0.9)                          # the 18th of 19, where np.quantile has 17.2
     array(18.)
     >>> conformal([1.0, 2.0, 3.0, 4.0], 0.5), conformal([1.0, 2.0, 3.0, 4.0], 0.5, np.array([1.0, 1.0, 1.0, 5.0]))
@@ -98,13 +103,17 @@ def plus_ends(others: Matrix, spreads: Matrix, coverage: Any, weights: Matrix | 
 
     Parameters
     ----------
-    others : f₋ᵢ(z), shape (m, n, t).
-    spreads : sᵢ ≥ 0, shape (n, t) or (m, n, t).
-    coverage, weights : as in `conformal`.
+    others : array
+        f₋ᵢ(z), shape (m, n, t).
+    spreads : array
+        sᵢ ≥ 0, shape (n, t) or (m, n, t).
+    coverage, weights
+        As in `conformal`.
 
     Returns
     -------
-    shape (m, t, 2). If the quantiles cross (at a low coverage), both ends are their middle.
+    array
+        Shape (m, t, 2). If the quantiles cross (at a low coverage), both ends are their middle.
     """
     lower = -conformal(spreads - others, coverage, weights, axis=1)
     upper = conformal(others + spreads, coverage, weights, axis=1)

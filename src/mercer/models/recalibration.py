@@ -36,9 +36,13 @@ class Recalibration:
 
     Attributes
     ----------
-    mixing : m ≥ 0; after a fit m > 0.
-    softmax : s and b.
+    mixing : float
+        m ≥ 0; after a fit m > 0.
+    softmax : Softmax
+        s and b.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> P = np.repeat([[1.0, 0.0], [0.0, 1.0]], 10, axis=0)          # one neighbour each, right for 16 of 20 rows
     >>> codes = np.array([0] * 8 + [1] * 2 + [1] * 8 + [0] * 2)

@@ -29,9 +29,13 @@ class ResidualScale:
 
     Attributes
     ----------
-    at : increasing predictions, shape (k,).
-    sizes : the size of residuals there, > 0, shape (k,).
+    at : array
+        increasing predictions, shape (k,).
+    sizes : array
+        The size of residuals there, > 0, shape (k,).
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> f = rng.uniform(1, 10, 2000)
     >>> scale, own = ResidualScale.of(f, f * rng.normal(size=2000))
@@ -50,7 +54,8 @@ class ResidualScale:
 
         Returns
         -------
-        the scale, and for each of the rows the size that follows from the other rows, shape (n,).
+        tuple
+            The scale, and for each of the rows the size that follows from the other rows, shape (n,).
         """
         n, size = len(predictions), np.abs(residuals)
         w = np.ones(n) if weights is None else weights

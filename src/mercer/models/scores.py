@@ -137,17 +137,27 @@ class Judgement:
 
     Attributes
     ----------
-    predictions : shape (m,).
-    losses : the loss of each row: its squared error; −log of the probability of its class; or 1 if its class is wrong.
-    scores : the measures that are finite.
-    probabilities, classes : the probabilities of the classes, shape (m, k), and their labels, or None.
-    by : which predictions are scored.
-    rows : the position of the row that each prediction is for, shape (m,): all rows once, except for cross-validation,
+    predictions : array
+        Shape (m,).
+    losses : array
+        The loss of each row: its squared error; −log of the probability of its class; or 1 if its class is wrong.
+    scores : tuple of Score
+        The measures that are finite.
+    probabilities, classes : array or None
+        The probabilities of the classes, shape (m, k), and their labels, or None.
+    by : Judged
+        Which predictions are scored.
+    rows : Index
+        The position of the row that each prediction is for, shape (m,): all rows once, except for cross-validation,
         which may predict a row by several repeats, or in time not at all.
-    folds : the number of the fold that made each prediction, shape (m,); None without folds.
-    intervals : the ends of 90 % intervals, shape (m, 2); None if they are not judged.
-    counts : whether the targets are counts and the predictions their means.
-    rate : whether the baseline is one rate for all rows times their exposures.
+    folds : Index or None
+        The number of the fold that made each prediction, shape (m,); None without folds.
+    intervals : array or None
+        The ends of 90 % intervals, shape (m, 2); None if they are not judged.
+    counts : bool
+        Whether the targets are counts and the predictions their means.
+    rate : bool
+        Whether the baseline is one rate for all rows times their exposures.
     """
 
     predictions: NDArray[Any]
@@ -213,13 +223,21 @@ def hold_out(
 
     Parameters
     ----------
-    y : (n,) targets or labels.
-    share : the share of rows to hold out.
-    classes : whether y are labels. Each class then keeps its share, and one row in training at least.
-    groups : (n,) or None. Whole groups are held out, drawn at random, in about the given share of the rows.
-    times : (n,) numbers or dates, or None. The last rows in time are held out.
-    random_state : seed of the draw.
+    y : array
+        (n,) targets or labels.
+    share : float
+        The share of rows to hold out.
+    classes : bool
+        Whether y are labels. Each class then keeps its share, and one row in training at least.
+    groups
+        (n,) or None. Whole groups are held out, drawn at random, in about the given share of the rows.
+    times
+        (n,) numbers or dates, or None. The last rows in time are held out.
+    random_state : int
+        Seed of the draw.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> train, test = hold_out(np.arange(50.0), 0.2)
     >>> len(train), len(test), len(np.intersect1d(train, test))
@@ -291,18 +309,29 @@ def judge(
 
     Parameters
     ----------
-    model : a fitted model.
-    X, y : n rows and their targets.
-    baseline : the baseline of the training targets; None if they are not known (the scored rows must not decide it).
-    predictions, probabilities : predictions to score instead of those of the model, such as leave-one-out predictions.
-    intervals : whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the
-        residuals of these rows, those from the residuals of one half of the rows for the other half.
-    apart : whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
-    groups : (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
-    exposure : (n,) or None. The exposures of the rows, for a baseline of counts over an exposure; by default the column
-        of X that is the exposure of the model.
-    by : which predictions are scored, for the record.
+    model : estimator
+        A fitted model.
+    X, y : array or frame, array
+        n rows and their targets.
+    baseline : Baseline or None
+        The baseline of the training targets; None if they are not known (the scored rows must not decide it).
+    predictions, probabilities : array or None
+        predictions to score instead of those of the model, such as leave-one-out predictions.
+    intervals : bool
+        Whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the residuals
+        of these rows, those from the residuals of one half of the rows for the other half.
+    apart : bool
+        Whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
+    groups
+        (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
+    exposure : array or None
+        (n,) or None. The exposures of the rows, for a baseline of counts over an exposure; by default the column of X
+        that is the exposure of the model.
+    by : Judged
+        Which predictions are scored, for the record.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 1))
     >>> y = np.sin(X[:, 0])

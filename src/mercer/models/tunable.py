@@ -24,9 +24,12 @@ class RidgeProblem(NamedTuple):
 
     Attributes
     ----------
-    kernel : the kernel for these rows.
-    y : the targets that the model fits, shape (n, t).
-    tail : the functions without a penalty at the points, shape (n, m), or None.
+    kernel : Kernel
+        The kernel for these rows.
+    y : array
+        The targets that the model fits, shape (n, t).
+    tail : array or None
+        The functions without a penalty at the points, shape (n, m), or None.
     """
 
     kernel: Kernel
@@ -69,12 +72,18 @@ class Recipe:
 
     Attributes
     ----------
-    kernel : a kernel, a rule X → kernel, or None for the median width.
-    changes : parameters to replace, by name.
-    shifts : numbers to add to `theta`, the logarithms of the kernel's free parameters, or None.
-    suggested : whether the widths, before they are shifted, are those that the data suggests.
-    others : further parameters of the model.
-    indefinite : whether the model accepts functions that are not positive semidefinite.
+    kernel : Kernel, rule or None
+        A kernel, a rule X → kernel, or None for the median width.
+    changes
+        Parameters to replace, by name.
+    shifts : array or None
+        Numbers to add to `theta`, the logarithms of the kernel's free parameters, or None.
+    suggested : bool
+        Whether the widths, before they are shifted, are those that the data suggests.
+    others
+        further parameters of the model.
+    indefinite : bool
+        Whether the model accepts functions that are not positive semidefinite.
     """
 
     kernel: Any
@@ -109,10 +118,14 @@ def recipes(
 
     Parameters
     ----------
-    kernel : the kernel of the model, used if the grid has none.
-    grid : values by name.
-    parameters : names of the model's parameters; the first is the penalty, which has an axis of its own.
-    indefinite : as in `Recipe`.
+    kernel : Kernel
+        The kernel of the model, used if the grid has none.
+    grid
+        Values by name.
+    parameters : sequence of str
+        Names of the model's parameters; the first is the penalty, which has an axis of its own.
+    indefinite : bool
+        As in `Recipe`.
     """
     if not isinstance(grid, Mapping):
         raise InvalidInput(

@@ -121,22 +121,30 @@ def tune_margin(
 ) -> Any:
     """A fitted clone of the machine with the C and kernel of the best mean score over the folds.
 
+    The model's `max_time` applies to each of many fits; scikit-learn's callbacks are called for the last one only.
+
     Parameters
     ----------
-    model : a `FoldTunable`: its parameters are `kernel` and those in `tunable`, and `path` fits along C.
-    X, y : the data, as for `fit`.
-    cv : the number of folds, shuffled by `random_state` (stratified for classes); or, as in scikit-learn, a splitter,
+    model : estimator
+        A `FoldTunable`: its parameters are `kernel` and those in `tunable`, and `path` fits along C.
+    X, y : array or frame, array
+        The data, as for `fit`.
+    cv : int, splitter or array
+        The number of folds, shuffled by `random_state` (stratified for classes); or, as in scikit-learn, a splitter,
         such as TimeSeriesSplit() if the order of rows matters, or pairs of training and test rows.
-    grid : values by parameter name, such as {"C": [1.0, 10.0], "kernel__sigma": [0.5, 1.0]}, and `epsilon` or `nu` of a
+    grid
+        Values by parameter name, such as {"C": [1.0, 10.0], "kernel__sigma": [0.5, 1.0]}, and `epsilon` or `nu` of a
         regression. By default C from 0.1 to 1000 (for a regression times the standard deviation of its targets), and
         every free parameter of the kernel (those in `mc.Fixed` are not free): first its widths, in factors of two
         around those that the data or a rule suggests, then the others one by one around their values. `epsilon` is a
         tenth of the standard deviation, unless the model's own is better. The model's kernel is itself a candidate.
-    hold : names of parameters to keep if there is no grid, such as "C", "epsilon" or "kernel__sigma".
-    sample_weight : as for `fit`; the rows of a fold are scored by their weight, and rows of weight 0 are in no fold.
-    random_state : seed of the folds.
+    hold : sequence of str
+        Names of parameters to keep if there is no grid, such as "C", "epsilon" or "kernel__sigma".
+    sample_weight : array or None
+        As for `fit`; the rows of a fold are scored by their weight, and rows of weight 0 are in no fold.
+    random_state : int
+        Seed of the folds.
 
-    The model's `max_time` applies to each of many fits; scikit-learn's callbacks are called for the last one only.
     """
     began = time.perf_counter()
     points = training_points(X)

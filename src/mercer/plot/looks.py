@@ -39,10 +39,13 @@ class Palette:
 
     Attributes
     ----------
-    face, ink : the background; text and axes.
-    grey, grid : reference lines; faint lines in the background.
-    red, blue, green, gold, violet : red marks what is most important or wrong, green what is right. They are
-        distinguishable by colour-blind readers.
+    face, ink : str
+        The background; text and axes.
+    grey, grid : str
+        reference lines; faint lines in the background.
+    red, blue, green, gold, violet : str
+        red marks what is most important or wrong, green what is right. They are distinguishable by colour-blind
+        readers.
     """
 
     name: str

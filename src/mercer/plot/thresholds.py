@@ -26,8 +26,10 @@ class OfThresholds(Display):
 
     Attributes
     ----------
-    curves : the curves.
-    threshold : the threshold to mark, or None; for one curve only.
+    curves : tuple of ThresholdCurve
+        The curves.
+    threshold : float or None
+        The threshold to mark, or None; for one curve only.
     """
 
     curves: tuple[ThresholdCurve, ...]

@@ -33,13 +33,21 @@ class BoxProblem:
 
     Attributes
     ----------
-    gram : K of the n points, symmetric.
-    linear : q, shape (N,).
-    lower, upper : the box, shape (N,).
-    start : a feasible β, with the required sums.
-    rows : the point that each variable belongs to, shape (N,), or None if variables and points are the same.
-    group : 0 or 1 for each variable, or None if there is one sum.
+    gram : Gram
+        K of the n points, symmetric.
+    linear : array
+        q, shape (N,).
+    lower, upper : array
+        The box, shape (N,).
+    start : array
+        A feasible β, with the required sums.
+    rows : array or None
+        The point that each variable belongs to, shape (N,), or None if variables and points are the same.
+    group : array or None
+        0 or 1 for each variable, or None if there is one sum.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> y = np.array([-1.0, 1.0])  # the hard margin between −1 and 1: f(x) = x
     >>> K = mc.gram.of(mc.Linear(), np.array([[-1.0], [1.0]]))

@@ -25,11 +25,16 @@ class LeastSquares:
 
     Attributes
     ----------
-    gram : K of the n points, symmetric.
-    y : targets, shape (n, t), float64.
-    alpha : one penalty per target, shape (t,).
-    roots : √w > 0, shape (n,), or None if all weights are one. Rows of weight zero are not allowed.
-    tail : P, shape (n, p), the values of the unpenalised functions (a column of ones is an intercept), or None.
+    gram : Gram
+        K of the n points, symmetric.
+    y : array
+        Targets, shape (n, t), float64.
+    alpha : array
+        One penalty per target, shape (t,).
+    roots : array or None
+        √w > 0, shape (n,), or None if all weights are one. Rows of weight zero are not allowed.
+    tail : array or None
+        P, shape (n, p), the values of the unpenalised functions (a column of ones is an intercept), or None.
     """
 
     gram: Gram

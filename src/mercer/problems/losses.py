@@ -51,11 +51,16 @@ class Terms:
 
     Attributes
     ----------
-    value : loss, shape (n,).
-    gradient : ∂loss/∂η, shape (n, t).
-    fisher : expected second derivative ≥ 0, shape (n, t); with several outputs its diagonal.
-    observed : exact second derivative, shape (n, t), or its diagonal; negative somewhere if the loss is not convex.
-    probabilities : p of the softmax, shape (n, k), or None: the second derivative of a row is diag(p) − ppᵀ.
+    value : array
+        loss, shape (n,).
+    gradient : array
+        ∂loss/∂η, shape (n, t).
+    fisher : array
+        expected second derivative ≥ 0, shape (n, t); with several outputs its diagonal.
+    observed : array
+        exact second derivative, shape (n, t), or its diagonal; negative somewhere if the loss is not convex.
+    probabilities : array or None
+        p of the softmax, shape (n, k), or None: the second derivative of a row is diag(p) − ppᵀ.
     """
 
     value: Matrix
@@ -360,8 +365,11 @@ class Softmax(Loss):
 
     Parameters
     ----------
-    k : number of classes, ≥ 2. y are class numbers 0 ... k − 1.
+    k : int
+        Number of classes, ≥ 2. y are class numbers 0 ... k − 1.
 
+    Examples
+    --------
     >>> Softmax(3).terms(np.array([2]), np.zeros((1, 3))).gradient.round(4)
     array([[ 0.3333,  0.3333, -0.6667]])
     """

@@ -24,10 +24,14 @@ class State:
 
     Attributes
     ----------
-    at : the function.
-    value : the objective.
-    terms : of the loss, row by row.
-    gradient : the function whose inner product with a direction is the derivative along it.
+    at : Element
+        The function.
+    value : float
+        The objective.
+    terms : Terms
+        Of the loss, row by row.
+    gradient : Element
+        The function whose inner product with a direction is the derivative along it.
     """
 
     at: Element
@@ -67,12 +71,18 @@ class Risk:
 
     Attributes
     ----------
-    space : the functions.
-    loss : of the values, smooth.
-    y : targets, shape (n,), or class numbers.
-    alpha : ≥ 0.
-    weights : w > 0, shape (n,), or None if all are one.
-    offset : o, shape (n,), or None.
+    space : FunctionSpace
+        The functions.
+    loss : Loss
+        Of the values, smooth.
+    y : array
+        Targets, shape (n,), or class numbers.
+    alpha : float
+        ≥ 0.
+    weights : array or None
+        w > 0, shape (n,), or None if all are one.
+    offset : array or None
+        o, shape (n,), or None.
     """
 
     space: FunctionSpace

@@ -61,8 +61,10 @@ class FunctionSpace(ABC):
 
     Attributes
     ----------
-    n, size : the number of points, and of coefficients beside the tail.
-    tail : P, shape (n, p), the values of the functions that are not penalised; p may be 0.
+    n, size : int
+        The number of points, and of coefficients beside the tail.
+    tail : array
+        P, shape (n, p), the values of the functions that are not penalised; p may be 0.
     """
 
     n: int

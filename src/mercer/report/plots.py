@@ -46,9 +46,12 @@ class Plots:
 
     Attributes
     ----------
-    judgement : the predictions of Z and their scores.
-    target : the name of the target.
-    names, order : the names of the columns, and their positions, the most important first.
+    judgement : Judgement
+        The predictions of Z and their scores.
+    target : str
+        The name of the target.
+    names, order : list of str, array
+        The names of the columns, and their positions, the most important first.
     """
 
     model: Any

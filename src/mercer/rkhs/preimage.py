@@ -45,15 +45,22 @@ def preimage(f: Expansion, start: Any, *, tol: float = 1e-8, max_iter: int = 300
 
     Parameters
     ----------
-    f : m functions on vectors, coefficients (n, m) (or one, coefficients (n,)).
-    start : the points to start from, shape (m, d).
-    tol : relative change of a point, in units of the spread of the function's points, at which to stop.
-    max_iter : the largest number of steps.
+    f : Expansion
+        m functions on vectors, coefficients (n, m) (or one, coefficients (n,)).
+    start : array
+        The points to start from, shape (m, d).
+    tol : float
+        Relative change of a point, in units of the spread of the function's points, at which to stop.
+    max_iter : int
+        The largest number of steps.
 
     Returns
     -------
-    shape (m, d).
+    array
+        Shape (m, d).
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> f = mc.Expansion(mc.Linear(), [[1.0, 0.0], [0.0, 1.0]], [2.0, 3.0])
     >>> preimage(f, [[0.0, 0.0]]).round(12)

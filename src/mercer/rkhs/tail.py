@@ -160,8 +160,10 @@ class Tail:
 
     Attributes
     ----------
-    basis : the functions pⱼ.
-    coef : b, shape (p,), or (p, t) for t functions.
+    basis : Monomials
+        The functions pⱼ.
+    coef : array
+        b, shape (p,), or (p, t) for t functions.
     """
 
     basis: Monomials

@@ -26,13 +26,21 @@ class FourierFunction:
 
     Attributes
     ----------
-    kernel : the kernel of the space.
-    frequencies : the grid.
-    coef : real and imaginary parts of the stored coefficients, one after the other: shape (q,), or (q, t).
-    tail : the part outside the Hilbert space, or None.
-    tol : the error of evaluating f, relative to Σ|cⱼ|.
-    single : whether it was fitted to float32 data: values at float32 points are float32, too.
+    kernel : Kernel
+        The kernel of the space.
+    frequencies : Frequencies
+        The grid.
+    coef : array
+        real and imaginary parts of the stored coefficients, one after the other: shape (q,), or (q, t).
+    tail : Tail or None
+        The part outside the Hilbert space, or None.
+    tol : float
+        The error of evaluating f, relative to Σ|cⱼ|.
+    single : bool
+        Whether it was fitted to float32 data: values at float32 points are float32, too.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]
     >>> f = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, solver="fourier").fit(X, np.sin(X[:, 0])).function_

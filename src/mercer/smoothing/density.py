@@ -154,7 +154,8 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
 
     Returns
     -------
-    s (n,), T (n, c) and M (n, d, c), c the columns of V.
+    tuple
+        s (n,), T (n, c) and M (n, d, c), c the columns of V.
     """
     if len(X) ** 2 <= costs.FEW_PAIRS and X.shape[1] <= costs.DIRECT_COLUMNS:
         few = _left_out_sums_of_few(X, widths, V)

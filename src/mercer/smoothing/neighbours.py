@@ -30,12 +30,19 @@ def neighbour_distances(
 
     Parameters
     ----------
-    x : n points.
-    sigma : the units of the columns.
-    neighbors : k, or a share of the rows as a float: k = ⌊share·n⌋, at least 1, as in R's loess.
-    z : m queries; by default the points themselves, each its own nearest neighbour unless `exclude`.
-    v : (n,) the number of times that each row counts, by default once.
+    x : Points
+        n points.
+    sigma
+        The units of the columns.
+    neighbors
+        k, or a share of the rows as a float: k = ⌊share·n⌋, at least 1, as in R's loess.
+    z : Points or None
+        m queries; by default the points themselves, each its own nearest neighbour unless `exclude`.
+    v : Float or None
+        (n,) the number of times that each row counts, by default once.
 
+    Examples
+    --------
     >>> neighbour_distances(Points(np.arange(5.0)[:, None]), 1.0, 2, Points(np.array([[0.0], [2.4]])))
     array([1. , 0.6])
     """

@@ -48,20 +48,33 @@ def solve(
 
     Parameters
     ----------
-    problem : the Gram matrix, the targets, one alpha each, weights and tail.
-    solver : "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
-    budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    tol : relative residual at which iterations stop, by default 1e-10, or 1e-3 if K does not fit into memory; "nystrom"
+    problem : LeastSquares
+        The Gram matrix, the targets, one alpha each, weights and tail.
+    solver : str
+        "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
+    budget : int, str or None
+        bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+    tol : float or None
+        Relative residual at which iterations stop, by default 1e-10, or 1e-3 if K does not fit into memory; "nystrom"
         and "fourier" have their own measures and defaults.
-    random_state : the seed of pivots and centres.
-    n_centers, centers : the number of centres for "nystrom", and how they are chosen.
-    max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
-    max_passes : products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
-    progress : called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
-    checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
-        continues there, and ends with the same coefficients.
-    grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.
+    random_state : int
+        The seed of pivots and centres.
+    n_centers, centers
+        The number of centres for "nystrom", and how they are chosen.
+    max_time : float or None
+        Seconds after which iterations that compute the matrix anew stop, at the end of a product.
+    max_passes : int or None
+        products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
+    progress : Progress or None
+        called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
+    checkpoint : Checkpoint or None
+        keeps the state of iterations that compute the whole matrix anew; a later call with the same problem continues
+        there, and ends with the same coefficients.
+    grids : bool
+        Whether "auto" may take "fourier", whose solution is not an expansion in the points.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.arange(4.0)[:, None]

@@ -44,21 +44,30 @@ class Solution:
 
     Attributes
     ----------
-    coef : c, shape (n, t), or (m, t) on m centres; on a grid of frequencies the real and imaginary parts of the stored
+    coef : array
+        c, shape (n, t), or (m, t) on m centres; on a grid of frequencies the real and imaginary parts of the stored
         coefficients, one after the other.
-    tail : b, shape (p, t), or None if the problem has no tail.
-    solver : the solver used: "cholesky", "eigen", "cg", "nystrom" or "fourier".
-    status : how it was solved, and why by this solver, in words.
-    residual : the relative residual of the linear system, measured in float64: the largest ‖r‖/‖s∘y‖ over the targets
-        with r = s∘y − (K̃ + alpha I)u − P̃b. At alpha = 0 r is the part of s∘y that no function reaches, and need not
-        vanish. Then the residual is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and
-        ‖Qᵀr‖/‖s∘y‖, Q a basis of the tail.
-    stats : iterations, rank, and other figures of the solver.
-    points : the centres that the coefficients belong to, or None for the n points of the problem.
-    factors : the system at each alpha, if the solver factorised it in float64 and in memory that it needed anyway.
-        They give leave-one-out, intervals and evidence without a second factorisation. Each keeps n² numbers in memory
-        as long as it is referenced: a caller that does not need them drops them with the solution.
-    grid : the frequencies that the coefficients belong to, or None.
+    tail : array or None
+        b, shape (p, t), or None if the problem has no tail.
+    solver : str
+        The solver used: "cholesky", "eigen", "cg", "nystrom" or "fourier".
+    status : str
+        How it was solved, and why by this solver, in words.
+    residual : float
+        The relative residual of the linear system, measured in float64: the largest ‖r‖/‖s∘y‖ over the targets with r =
+        s∘y − (K̃ + alpha I)u − P̃b. At alpha = 0 r is the part of s∘y that no function reaches, and need not vanish.
+        Then the residual is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and ‖Qᵀr‖/‖s∘y‖, Q a
+        basis of the tail.
+    stats
+        iterations, rank, and other figures of the solver.
+    points : Points or None
+        The centres that the coefficients belong to, or None for the n points of the problem.
+    factors : dict
+        The system at each alpha, if the solver factorised it in float64 and in memory that it needed anyway. They give
+        leave-one-out, intervals and evidence without a second factorisation. Each keeps n² numbers in memory as long as
+        it is referenced: a caller that does not need them drops them with the solution.
+    grid : FourierGrid or None
+        The frequencies that the coefficients belong to, or None.
     """
 
     coef: Matrix

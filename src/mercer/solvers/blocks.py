@@ -54,13 +54,21 @@ def solve(
 
     Parameters
     ----------
-    problem : the points, targets, penalties, weights and tail.
-    start, tail : coefficients of all points, shape (n, t), and of the tail, which is kept.
-    tol : the estimated relative residual at which it stops.
-    passes : work at most, in products with the whole matrix.
-    random_state : the seed of the blocks.
-    progress : called with a `Step` after every block; False stops it there.
+    problem : LeastSquares
+        The points, targets, penalties, weights and tail.
+    start, tail : array, array or None
+        Coefficients of all points, shape (n, t), and of the tail, which is kept.
+    tol : float
+        The estimated relative residual at which it stops.
+    passes : float
+        work at most, in products with the whole matrix.
+    random_state : int, Generator or None
+        The seed of the blocks.
+    progress : Progress or None
+        called with a `Step` after every block; False stops it there.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X[:, :1]), np.array([0.1]))

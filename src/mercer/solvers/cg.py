@@ -73,12 +73,18 @@ class Iterate(Generic[Vector]):
 
     Attributes
     ----------
-    X : the solution, shape (n, t).
-    iterations : products with the matrix.
-    residual : the size of b − AX relative to that of b, per column, as the recursion sees it, shape (t,).
-    converged : whether every column is within the tolerance.
-    stopped : whether `progress` stopped it.
-    flat : whether a direction without positive curvature ended a column: A is not positive definite to rounding.
+    X : array
+        The solution, shape (n, t).
+    iterations : int
+        products with the matrix.
+    residual : array
+        The size of b − AX relative to that of b, per column, as the recursion sees it, shape (t,).
+    converged : bool
+        Whether every column is within the tolerance.
+    stopped : bool
+        Whether `progress` stopped it.
+    flat : bool
+        Whether a direction without positive curvature ended a column: A is not positive definite to rounding.
     """
 
     X: Vector
@@ -95,10 +101,14 @@ class State(Generic[Vector]):
 
     Attributes
     ----------
-    X, R, P : solution, residuals and directions.
-    rho, sizes, reached : the scalars of the recursion.
-    active, go : the columns that R and P hold, and which of them are not done.
-    iterations, flat : as in `Iterate`.
+    X, R, P : array
+        solution, residuals and directions.
+    rho, sizes, reached : array
+        The scalars of the recursion.
+    active, go : array
+        The columns that R and P hold, and which of them are not done.
+    iterations, flat : int, bool
+        As in `Iterate`.
     """
 
     X: Vector
@@ -134,18 +144,31 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    multiply : V ↦ A V for V of shape (n, k).
-    B : right-hand sides, shape (n, t), float32 or float64.
-    precondition : R ↦ M⁻¹R with M ≈ A symmetric positive definite.
-    tol : a column is done when the size of b − Ax is at most tol times that of b.
-    max_iter : iterations at most.
-    progress : called after every iteration.
-    measure : the size of a residual.
-    sizes : the sizes by which residuals are divided, shape (t,); by default those of B.
-    together : whether columns stay in the products until all are done, for a `multiply` that depends on the column.
-    start : a state at which to continue.
-    keep : called after every iteration but the last with the state.
+    multiply : Linear
+        V ↦ A V for V of shape (n, k).
+    B : Array
+        right-hand sides, shape (n, t), float32 or float64.
+    precondition : Linear or None
+        R ↦ M⁻¹R with M ≈ A symmetric positive definite.
+    tol : float
+        A column is done when the size of b − Ax is at most tol times that of b.
+    max_iter : int
+        iterations at most.
+    progress : Progress or None
+        called after every iteration.
+    measure : Measure
+        The size of a residual.
+    sizes : array or None
+        The sizes by which residuals are divided, shape (t,); by default those of B.
+    together : bool
+        Whether columns stay in the products until all are done, for a `multiply` that depends on the column.
+    start : state or None
+        A state at which to continue.
+    keep : function or None
+        called after every iteration but the last with the state.
 
+    Examples
+    --------
     >>> A = np.diag([1.0, 2.0, 3.0])
     >>> result = conjugate_gradients(lambda V: A @ V, np.ones((3, 1)))
     >>> result.X[:, 0].round(6), result.iterations

@@ -54,13 +54,20 @@ class Size:
 
     Attributes
     ----------
-    n : the number of points.
-    alpha : the different penalties, ascending.
-    scale : the mean of wᵢ k(xᵢ, xᵢ).
-    dtype : of K.
-    entry : nanoseconds that one entry of K takes on one core, by counting operations.
-    bounded : whether all entries lie within [−1, 1], so that float32 cannot overflow.
-    targets : the number of targets.
+    n : int
+        The number of points.
+    alpha : array
+        The different penalties, ascending.
+    scale : float
+        The mean of wᵢ k(xᵢ, xᵢ).
+    dtype
+        Of K.
+    entry : float
+        nanoseconds that one entry of K takes on one core, by counting operations.
+    bounded : bool
+        Whether all entries lie within [−1, 1], so that float32 cannot overflow.
+    targets : int
+        The number of targets.
     """
 
     n: int
@@ -96,12 +103,18 @@ class Choice:
 
     Attributes
     ----------
-    solver : "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
-    why : one sentence.
-    preconditioner : for "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
-    low_memory : whether "cg" must do without a stored float64 matrix.
-    rank : for "pivots", the number of columns.
-    tol : the relative residual at which it stops, unless the caller gives one.
+    solver : str
+        "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
+    why : str
+        One sentence.
+    preconditioner : str or None
+        For "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
+    low_memory : bool
+        Whether "cg" must do without a stored float64 matrix.
+    rank : int
+        For "pivots", the number of columns.
+    tol : float
+        The relative residual at which it stops, unless the caller gives one.
     """
 
     solver: str

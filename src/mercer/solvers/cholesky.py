@@ -27,21 +27,29 @@ ALL_EIGENVALUES = 1500
 class CholeskyFactor(Factor):
     """The system at one alpha by L, the lower Cholesky factor of A = K̃ + alpha I, and the border that a tail makes.
 
+    Raises `numpy.linalg.LinAlgError` if A is not positive definite to rounding.
+
     Parameters
     ----------
-    K : K̃, symmetric and C-ordered. It is overwritten by the factor.
-    alpha : > 0 unless K̃ is positive definite by itself.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    shift : ≥ 0, added to the diagonal for the factorisation only: `multiply` and `residual` use alpha alone.
+    K : array
+        K̃, symmetric and C-ordered. It is overwritten by the factor.
+    alpha : float
+        > 0 unless K̃ is positive definite by itself.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    shift : float
+        ≥ 0, added to the diagonal for the factorisation only: `multiply` and `residual` use alpha alone.
 
     Attributes
     ----------
-    L : the factor on and below the diagonal. Above the diagonal the entries of K̃ stay, so that `multiply` needs no
+    L
+        The factor on and below the diagonal. Above the diagonal the entries of K̃ stay, so that `multiply` needs no
         second matrix.
-    shifted : the diagonal of A.
-    border : the border of the tail, or None.
+    shifted
+        The diagonal of A.
+    border
+        The border of the tail, or None.
 
-    Raises `numpy.linalg.LinAlgError` if A is not positive definite to rounding.
     """
 
     def __init__(
@@ -147,8 +155,10 @@ class CholeskyFactor(Factor):
 
         Parameters
         ----------
-        across, K : K₂₁ between m new points and the old ones, shape (m, n), and K₂₂ among the new ones.
-        roots, tail : √w and P of all n + m points, or None.
+        across, K : array
+            K₂₁ between m new points and the old ones, shape (m, n), and K₂₂ among the new ones.
+        roots, tail : array or None
+            √w and P of all n + m points, or None.
         """
         n, m = len(self.L), len(K)
         if roots is not None:

@@ -29,9 +29,11 @@ class System(ABC):
 
     Attributes
     ----------
-    exact : whether the solution is exact to rounding; otherwise the system is a preconditioner.
-    patience : the system is used for further steps as long as each lowers the excess by this factor; the cheaper a new
-        system is, the smaller is the factor.
+    exact : bool
+        Whether the solution is exact to rounding; otherwise the system is a preconditioner.
+    patience : float
+        The system is used for further steps as long as each lowers the excess by this factor; the cheaper a new system
+        is, the smaller is the factor.
     """
 
     exact: bool = True

@@ -44,8 +44,10 @@ class DescentStep(Step):
 
     Attributes
     ----------
-    gradient : the norm of the gradient.
-    step : the length of the step along its direction.
+    gradient : float
+        The norm of the gradient.
+    step : float
+        The length of the step along its direction.
     """
 
     gradient: float
@@ -63,10 +65,14 @@ class Trace:
 
     Attributes
     ----------
-    objective, gradient, step, seconds : one number per iterate, shape (steps + 1,).
-    coef : the coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), if there are
-        few of them and one column; else empty.
+    objective, gradient, step, seconds : array
+        One number per iterate, shape (steps + 1,).
+    coef : array
+        The coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), if there are few
+        of them and one column; else empty.
 
+    Examples
+    --------
     >>> Trace.of([DescentStep(iteration=0, objective=2.0, gradient=1.0, step=0.0, gap=1.0, tol=1e-6)], []).objective
     array([2.])
     """
@@ -95,11 +101,16 @@ class Minimum:
 
     Attributes
     ----------
-    state : the best iterate, with its value and gradient.
-    end : why the method stopped.
-    status : the same in words.
-    trace : the steps to it.
-    overshot : whether a fixed step was so long that the best iterate is not the last.
+    state : State
+        The best iterate, with its value and gradient.
+    end : End
+        why the method stopped.
+    status : str
+        The same in words.
+    trace : Trace
+        The steps to it.
+    overshot : bool
+        Whether a fixed step was so long that the best iterate is not the last.
     """
 
     state: State

@@ -44,10 +44,14 @@ class Axes:
 
     Attributes
     ----------
-    directions : D, shape (p, r), one axis per column, the largest ratio first.
-    origin : the mean of the class means by their priors, shape (p,).
-    means : the class means in the coordinates z, shape (k, r); the last class is on the positive side.
-    ratios : λ, the scatter of the class means along each axis over the scatter within classes, shape (r,).
+    directions : array
+        D, shape (p, r), one axis per column, the largest ratio first.
+    origin : array
+        The mean of the class means by their priors, shape (p,).
+    means : array
+        The class means in the coordinates z, shape (k, r); the last class is on the positive side.
+    ratios : array
+        λ, the scatter of the class means along each axis over the scatter within classes, shape (r,).
     """
 
     directions: Matrix
@@ -61,11 +65,17 @@ def principal(whitening: Matrix, means: Matrix, priors: Matrix, n_components: in
 
     Parameters
     ----------
-    whitening : W, shape (p, q): u W has within-class covariance I.
-    means : of the classes, shape (k, p).
-    priors : π, the weight of each mean, shape (k,).
-    n_components : the number of axes; by default all along which the means differ, at most k − 1.
+    whitening : array
+        W, shape (p, q): u W has within-class covariance I.
+    means : array
+        Of the classes, shape (k, p).
+    priors : array
+        π, the weight of each mean, shape (k,).
+    n_components : int or None
+        The number of axes; by default all along which the means differ, at most k − 1.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> axes = principal(np.eye(2), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([0.5, 0.5]))
     >>> axes.means.T, axes.ratios
@@ -90,12 +100,18 @@ class Whitened:
 
     Attributes
     ----------
-    whitening : W, shape (d, q).
-    means : the class means, shape (k, d).
-    half, ridge : the covariance is halfᵀhalf + diag(ridge), of shapes (q, d) and (d,).
-    rank : of the within-class covariance before any ridge.
-    shrinkage : s, as given or estimated.
-    lost : whether class means differ in directions without any spread, which `whitening` leaves out.
+    whitening : array
+        W, shape (d, q).
+    means : array
+        The class means, shape (k, d).
+    half, ridge : array
+        The covariance is halfᵀhalf + diag(ridge), of shapes (q, d) and (d,).
+    rank : int
+        Of the within-class covariance before any ridge.
+    shrinkage : float
+        s, as given or estimated.
+    lost : bool
+        Whether class means differ in directions without any spread, which `whitening` leaves out.
     """
 
     whitening: Matrix
@@ -120,12 +136,18 @@ def by_columns(
 
     Parameters
     ----------
-    X : n rows, shape (n, d), float64.
-    codes : the class number of each row, shape (n,).
-    weights : w, shape (n,), or None.
-    k : the number of classes.
-    shrinkage : s in [0, 1], or "auto" for `ledoit_wolf` in units of the spread of each column.
-    alpha : ≥ 0.
+    X : array
+        n rows, shape (n, d), float64.
+    codes : Index
+        The class number of each row, shape (n,).
+    weights : array or None
+        w, shape (n,), or None.
+    k : int
+        The number of classes.
+    shrinkage : float or str
+        s in [0, 1], or "auto" for `ledoit_wolf` in units of the spread of each column.
+    alpha : float
+        ≥ 0.
     """
     n, d = X.shape
     w = np.ones(n) if weights is None else weights
@@ -221,8 +243,10 @@ def ledoit_wolf(D: Matrix, weights: Matrix) -> float:
 
     Parameters
     ----------
-    D : deviations from the means, shape (n, d).
-    weights : w, how often each row counts, shape (n,).
+    D : array
+        deviations from the means, shape (n, d).
+    weights : array
+        w, how often each row counts, shape (n,).
 
     References
     ----------
@@ -252,13 +276,17 @@ def by_scores(residuals: Matrix, codes: Index, weights: Matrix | None, *, resolu
 
     Parameters
     ----------
-    residuals : R = Y − f(X), shape (n, k).
-    codes, weights : as for `by_columns`.
-    resolution : 1 − μ below this is rounding: the classes do not differ there.
+    residuals : array
+        R = Y − f(X), shape (n, k).
+    codes, weights : Index, array or None
+        As for `by_columns`.
+    resolution : float
+        1 − μ below this is rounding: the classes do not differ there.
 
     Returns
     -------
-    W, shape (k, q): f(x) W has within-class covariance I; and the class means of f, shape (k, k).
+    tuple
+        W, shape (k, q): f(x) W has within-class covariance I; and the class means of f, shape (k, k).
     """
     n, k = residuals.shape
     w = np.ones(n) if weights is None else weights

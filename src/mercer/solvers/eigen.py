@@ -28,11 +28,16 @@ class Eigendecomposition:
 
     Attributes
     ----------
-    values : λ, ascending; values that are negative by rounding are set to zero.
-    tolerance : the largest value that rounding alone can make of a zero.
-    vectors : U, in the dtype of the decomposition.
-    rank : eigenvalues above rounding.
-    functions : P, the tail's functions at the points, or None; `tail` is P̃ in the eigenbasis.
+    values
+        λ, ascending; values that are negative by rounding are set to zero.
+    tolerance
+        The largest value that rounding alone can make of a zero.
+    vectors
+        U, in the dtype of the decomposition.
+    rank
+        eigenvalues above rounding.
+    functions
+        P, the tail's functions at the points, or None; `tail` is P̃ in the eigenbasis.
     """
 
     def __init__(self, problem: LeastSquares, dtype: Any = np.float64) -> None:

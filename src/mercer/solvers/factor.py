@@ -32,10 +32,14 @@ class Factor(ABC):
 
     Attributes
     ----------
-    alpha : the penalty.
-    roots : √w, shape (n,), or None.
-    tail : P, shape (n, p), without weights, or None.
-    explicit : whether `smoother` takes the features φ(z) of a query instead of its row k(z, X).
+    alpha : float
+        The penalty.
+    roots : array or None
+        √w, shape (n,), or None.
+    tail : array or None
+        P, shape (n, p), without weights, or None.
+    explicit : bool
+        Whether `smoother` takes the features φ(z) of a query instead of its row k(z, X).
     """
 
     explicit: ClassVar[bool] = False
@@ -150,7 +154,8 @@ class Border:
 
     Attributes
     ----------
-    W, T : shapes (n, r) and (p, r), r the rank of P̃.
+    W, T : array
+        shapes (n, r) and (p, r), r the rank of P̃.
     """
 
     W: Matrix

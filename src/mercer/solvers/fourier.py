@@ -118,12 +118,19 @@ def solve(
 
     Parameters
     ----------
-    problem : n points in at most three columns, t targets, their penalties > 0, weights and tail.
-    tol : see above; by default 1e-4.
-    max_iter : the largest number of iterations.
-    budget : memory, see `memory.budget`.
-    progress : called with a `Step` after every iteration; False stops it there.
+    problem : LeastSquares
+        n points in at most three columns, t targets, their penalties > 0, weights and tail.
+    tol : float or None
+        see above; by default 1e-4.
+    max_iter : int
+        The largest number of iterations.
+    budget : int, str or None
+        Memory, see `memory.budget`.
+    progress : Progress or None
+        called with a `Step` after every iteration; False stops it there.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]

@@ -73,16 +73,26 @@ def solve(
 
     Parameters
     ----------
-    problem : n points, t targets, their penalties, weights and tail.
-    n_centers : m; by default `default_centers(n)`.
-    centers : how to choose them, or the centres: see `gram.centers.choose_centers`.
-    tol : relative error of f in the norm of the objective; the loss in R² is about its square. From 1e-4 up, passes may
+    problem : LeastSquares
+        n points, t targets, their penalties, weights and tail.
+    n_centers : int or None
+        m; by default `default_centers(n)`.
+    centers : str
+        How to choose them, or the centres: see `gram.centers.choose_centers`.
+    tol : float
+        Relative error of f in the norm of the objective; the loss in R² is about its square. From 1e-4 up, passes may
         run in float32; below, and for small problems, everything is float64.
-    max_iter : the largest number of passes over the rows.
-    random_state : seed of the centres and of the rows that the preconditioner uses.
-    budget : memory, see `memory.budget`.
-    progress : called with a `Step` after every iteration; False stops it there.
+    max_iter : int
+        The largest number of passes over the rows.
+    random_state : int
+        Seed of the centres and of the rows that the preconditioner uses.
+    budget : int, str or None
+        Memory, see `memory.budget`.
+    progress : Progress or None
+        called with a `Step` after every iteration; False stops it there.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]

@@ -56,12 +56,18 @@ class Learnt(NamedTuple):
 
     Attributes
     ----------
-    segments : the support vectors, in the order in which they were added.
-    rows, codes : their positions in the stream and their classes, shape (s,).
-    coef : their coefficients, shape (s, functions).
-    late : Σ time·(change of the coefficients), the time being the number of examples before; same shape.
-    slots, guesses, times : for each update its support vector, the guessed class, and its time (voted only).
-    seen, mistakes : the number of examples so far, and of those on which f was wrong.
+    segments : tuple of Points
+        The support vectors, in the order in which they were added.
+    rows, codes : Index
+        Their positions in the stream and their classes, shape (s,).
+    coef : array
+        Their coefficients, shape (s, functions).
+    late : array
+        Σ time·(change of the coefficients), the time being the number of examples before; same shape.
+    slots, guesses, times : Index
+        For each update its support vector, the guessed class, and its time (voted only).
+    seen, mistakes : int
+        The number of examples so far, and of those on which f was wrong.
     """
 
     segments: tuple[Points, ...]
@@ -134,9 +140,10 @@ class OnlinePerceptron:
 
     Parameters
     ----------
-    classes : the number of classes.
-    variant : "plain" for the last function, "averaged" for the mean of all functions on the way, "voted" for their
-        votes.
+    classes : int
+        The number of classes.
+    variant : str
+        "plain" for the last function, "averaged" for the mean of all functions on the way, "voted" for their votes.
     """
 
     chunk = costs.EXAMPLES

@@ -27,9 +27,12 @@ class Basis(NamedTuple):
 
     Attributes
     ----------
-    points, rows : the support vectors (None if there are none yet) and their positions, shape (s,).
-    W, late : the coordinates of f, and Σ time·(their change), shape (functions, budget).
-    numbers : examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron uses.
+    points, rows : Points or None, Index
+        The support vectors (None if there are none yet) and their positions, shape (s,).
+    W, late : array
+        The coordinates of f, and Σ time·(their change), shape (functions, budget).
+    numbers : array
+        examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron uses.
     """
 
     points: Points | None
@@ -44,10 +47,14 @@ class Queue(NamedTuple):
 
     Attributes
     ----------
-    points, rows : the support vectors (None if there are none) and their positions, shape (s,).
-    codes, others : their classes and the guessed classes, shape (s,).
-    coef, sigma : their coefficients, shape (functions, s), and the size of these, shape (s,).
-    numbers : examples seen, mistakes, the largest k(x, x), and the cost of forgetting so far.
+    points, rows : Points or None, Index
+        The support vectors (None if there are none) and their positions, shape (s,).
+    codes, others : Index
+        Their classes and the guessed classes, shape (s,).
+    coef, sigma : array
+        Their coefficients, shape (functions, s), and the size of these, shape (s,).
+    numbers : array
+        examples seen, mistakes, the largest k(x, x), and the cost of forgetting so far.
     """
 
     points: Points | None
@@ -103,10 +110,14 @@ class Projectron(Budgeted):
 
     Parameters
     ----------
-    classes : the number of classes.
-    budget : the largest number of support vectors.
-    eta : a mistake whose part outside the span is at most this, in units of the largest √k(x, x), is projected.
-    averaged : whether f is the mean of all functions on the way.
+    classes : int
+        The number of classes.
+    budget : int
+        The largest number of support vectors.
+    eta : float
+        A mistake whose part outside the span is at most this, in units of the largest √k(x, x), is projected.
+    averaged : bool
+        Whether f is the mean of all functions on the way.
     """
 
     chunk = costs.EXAMPLES
@@ -189,8 +200,10 @@ class Forgetron(Budgeted):
 
     Parameters
     ----------
-    classes : the number of classes.
-    budget : the largest number of support vectors.
+    classes : int
+        The number of classes.
+    budget : int
+        The largest number of support vectors.
     """
 
     chunk = costs.EXAMPLES

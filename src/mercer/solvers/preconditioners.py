@@ -21,8 +21,10 @@ class RoundedFactor:
 
     Parameters
     ----------
-    K : K̃ in float32; overwritten.
-    alpha : the shift, large enough that K + alpha I has a float32 factor, else `numpy.linalg.LinAlgError`.
+    K : array
+        K̃ in float32; overwritten.
+    alpha : float
+        The shift, large enough that K + alpha I has a float32 factor, else `numpy.linalg.LinAlgError`.
     """
 
     def __init__(self, K: NDArray[np.float32], alpha: float) -> None:
@@ -43,8 +45,10 @@ class LowRank:
 
     Parameters
     ----------
-    F : shape (n, k), Fortran-ordered; products with it keep its dtype.
-    alpha : > 0.
+    F : array
+        Shape (n, k), Fortran-ordered; products with it keep its dtype.
+    alpha : float
+        > 0.
     """
 
     def __init__(self, F: NDArray[Any], alpha: float) -> None:

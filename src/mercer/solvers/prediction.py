@@ -43,12 +43,18 @@ class Speed:
 
     Attributes
     ----------
-    product : one entry of K, computed and multiplied by every column at once.
-    fill : one entry of K, computed and stored.
-    add : one multiply-add of a matrix product.
-    factor : one multiply-add of a Cholesky factorisation, which has n³/6 of them.
-    eigen : one eigendecomposition, divided by n³.
-    fetch : one stored entry of K, multiplied by a vector.
+    product : dict
+        One entry of K, computed and multiplied by every column at once.
+    fill : dict
+        One entry of K, computed and stored.
+    add : dict
+        One multiply-add of a matrix product.
+    factor : dict
+        One multiply-add of a Cholesky factorisation, which has n³/6 of them.
+    eigen : float
+        One eigendecomposition, divided by n³.
+    fetch : float
+        One stored entry of K, multiplied by a vector.
     """
 
     product: dict[int, float]

@@ -42,20 +42,32 @@ class FeatureSpectrum:
 
     Parameters
     ----------
-    features : Φ, shape (n, M), an array or a sparse matrix.
-    roots : √w > 0, shape (n,), or None.
-    tail : P, shape (n, p), features that are not penalised, or None.
+    features : FeatureMap, transformer, function or None
+        Φ, shape (n, M), an array or a sparse matrix.
+    roots : array or None
+        √w > 0, shape (n,), or None.
+    tail : array or None
+        P, shape (n, p), features that are not penalised, or None.
 
     Attributes
     ----------
-    S, Vt : singular values, with those at rounding level set to zero, and right singular vectors as rows.
-    values : S².
-    rank : the number of singular values that are not zero.
-    tolerance : values up to this are rounding.
-    tail : P.
-    Q, R_inverse : P̃ = QR, and R⁻¹; the pseudoinverse if the tail's functions are linearly dependent on the points.
-    through : QᵀΦ̃, shape (p, M): the part of the features that the tail explains.
+    S, Vt
+        singular values, with those at rounding level set to zero, and right singular vectors as rows.
+    values
+        S².
+    rank : int
+        The number of singular values that are not zero.
+    tolerance
+        Values up to this are rounding.
+    tail : array or None
+        P.
+    Q, R_inverse
+        P̃ = QR, and R⁻¹; the pseudoinverse if the tail's functions are linearly dependent on the points.
+    through : array
+        QᵀΦ̃, shape (p, M): the part of the features that the tail explains.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> spectrum = FeatureSpectrum(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
     >>> spectrum.values, spectrum.rank
@@ -254,9 +266,13 @@ class GramFactor(CholeskyFactor):
 
     Parameters
     ----------
-    features, roots, tail : Φ, √w and P as in `FeatureSpectrum`. A sparse Φ stays sparse.
-    alpha : > 0.
+    features, roots, tail
+        Φ, √w and P as in `FeatureSpectrum`. A sparse Φ stays sparse.
+    alpha : float
+        > 0.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> factor = GramFactor(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]), 1.0)
     >>> factor.weights(np.ones((2, 1)))[0].T                              # s/(s² + 1)

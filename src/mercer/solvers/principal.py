@@ -49,18 +49,30 @@ class Principal:
 
     Attributes
     ----------
-    eigenvalues : λ, descending, of the centred Gram matrix: W times the variances, shape (t,).
-    coef : the coefficients of the functions, one column each, shape (n, t), or (m, t) on m centres.
-    mean : the coefficients of the mean μ, shape (n,) or (m,).
-    values : fⱼ at those points, shape (n, t) or (m, t).
-    mean_values : μ at those points, shape (n,) or (m,).
-    offsets : ⟨fⱼ, μ⟩, shape (t,).
-    mean_square : ‖μ‖².
-    total : Σ wᵢ ‖phi(xᵢ) − μ‖², the sum of all eigenvalues.
-    solver, status : the solver, and how it ended.
-    residual : the largest ‖Gu − λu‖/λ; every λ is that close to an eigenvalue.
-    converged : whether the residual is within the tolerance.
-    points : the centres, or None for the n points.
+    eigenvalues : array
+        λ, descending, of the centred Gram matrix: W times the variances, shape (t,).
+    coef : array
+        The coefficients of the functions, one column each, shape (n, t), or (m, t) on m centres.
+    mean : array
+        The coefficients of the mean μ, shape (n,) or (m,).
+    values : array
+        fⱼ at those points, shape (n, t) or (m, t).
+    mean_values : array
+        μ at those points, shape (n,) or (m,).
+    offsets : array
+        ⟨fⱼ, μ⟩, shape (t,).
+    mean_square : float
+        ‖μ‖².
+    total : float
+        Σ wᵢ ‖phi(xᵢ) − μ‖², the sum of all eigenvalues.
+    solver, status : str
+        The solver, and how it ended.
+    residual : float
+        The largest ‖Gu − λu‖/λ; every λ is that close to an eigenvalue.
+    converged : bool
+        Whether the residual is within the tolerance.
+    points : Points or None
+        The centres, or None for the n points.
     """
 
     eigenvalues: Matrix

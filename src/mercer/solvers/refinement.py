@@ -57,11 +57,16 @@ class Sweep:
 
     Attributes
     ----------
-    u, b, R : the solution so far, and its residual; at first R is the right-hand side with the tail's columns.
-    V, RV : A⁻¹P̃ and its residual, from the first run on.
-    reached : the relative residual.
-    iterations, sweeps : so far.
-    precise : whether products are float64.
+    u, b, R : array, array or None
+        The solution so far, and its residual; at first R is the right-hand side with the tail's columns.
+    V, RV : array or None
+        A⁻¹P̃ and its residual, from the first run on.
+    reached : float
+        The relative residual.
+    iterations, sweeps : int
+        so far.
+    precise : bool
+        Whether products are float64.
     """
 
     u: Matrix

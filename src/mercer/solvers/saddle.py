@@ -36,16 +36,21 @@ REQUIRED = "The points must determine the function"
 class SaddleFactor(Factor):
     """The system at one alpha by reflections onto the tail's null space and a Cholesky factor there.
 
-    Parameters
-    ----------
-    K : K̃, symmetric, float64. It is overwritten.
-    alpha : added to the diagonal.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    definite : whether Q₂ᵀAQ₂ is positive definite. If it need not be (the tail's degree is too low), LU replaces
-        Cholesky.
-
     Its `condition` is that of Q₂ᵀAQ₂ in the 1-norm, estimated.
 
+    Parameters
+    ----------
+    K : array
+        K̃, symmetric, float64. It is overwritten.
+    alpha : float
+        added to the diagonal.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    definite : bool
+        Whether Q₂ᵀAQ₂ is positive definite. If it need not be (the tail's degree is too low), LU replaces Cholesky.
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> factor = SaddleFactor(-np.abs(X - X.T), 0.0, tail=np.ones((3, 1)))     # −r with a constant: broken lines

@@ -79,17 +79,25 @@ class Optimum:
 
     Attributes
     ----------
-    beta, gradient : β and Kβ + q, shape (N,). Entries of the gradient that decide the gap are computed from float64
-        kernel values, the others from the values that the iteration used. Entries that were not computed before the
-        time limit are NaN.
-    gap : by how much β violates the conditions of optimality, from float64 kernel values (at the time limit, from the
+    beta, gradient : array
+        β and Kβ + q, shape (N,). Entries of the gradient that decide the gap are computed from float64 kernel values,
+        the others from the values that the iteration used. Entries that were not computed before the time limit are
+        NaN.
+    gap : float
+        By how much β violates the conditions of optimality, from float64 kernel values (at the time limit, from the
         values that the iteration used); infinite if a part of the gradient is not known.
-    objective : ½ βᵀKβ + qᵀβ; NaN if it is not known.
-    iterations : the number of steps, each of which moved a pair of variables.
-    status : how the iteration ended, in words.
-    converged : whether the gap is within the tolerance.
-    end : why the iteration ended.
-    hurried : whether half of the time limit passed before the kernel values were stored. They were then computed again
+    objective : float
+        ½ βᵀKβ + qᵀβ; NaN if it is not known.
+    iterations : int
+        The number of steps, each of which moved a pair of variables.
+    status : str
+        How the iteration ended, in words.
+    converged : bool
+        Whether the gap is within the tolerance.
+    end : End
+        why the iteration ended.
+    hurried : bool
+        Whether half of the time limit passed before the kernel values were stored. They were then computed again
         whenever they were needed, which leads to the same optimum on another path.
     """
 
@@ -124,19 +132,28 @@ def solve(
 ) -> Optimum:
     """The minimum of a box problem.
 
-    Parameters
-    ----------
-    problem : the problem to solve.
-    tol : the gap at which to stop, computed from float64 kernel values.
-    max_iter : the largest number of steps; by default ten million, or a hundred for each variable if that is more.
-    max_time : the time limit in seconds, or None; a first working set is always solved.
-    progress : called from time to time with a `MarginStep`; the solver stops if it returns False.
-    budget : the memory for kernel values, in bytes or as a text such as "2 GB"; by default as in `gram.of`.
-    kept : a dict that stores kernel values for the next call. Pass an empty dict, and pass it again to solve further
-        problems on the same Gram (another C, another linear term, or a subset of its points by `rows`).
-
     An interrupt (Ctrl-C) raises `Interrupted`, which holds the best iterate so far.
 
+    Parameters
+    ----------
+    problem : BoxProblem
+        The problem to solve.
+    tol : float
+        The gap at which to stop, computed from float64 kernel values.
+    max_iter : int or None
+        The largest number of steps; by default ten million, or a hundred for each variable if that is more.
+    max_time : float or None
+        The time limit in seconds, or None; a first working set is always solved.
+    progress : Progress or None
+        called from time to time with a `MarginStep`; the solver stops if it returns False.
+    budget : int, str or None
+        The memory for kernel values, in bytes or as a text such as "2 GB"; by default as in `gram.of`.
+    kept
+        A dict that stores kernel values for the next call. Pass an empty dict, and pass it again to solve further
+        problems on the same Gram (another C, another linear term, or a subset of its points by `rows`).
+
+    Examples
+    --------
     >>> import mercer as mc
     >>> from mercer.problems.box import BoxProblem
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])

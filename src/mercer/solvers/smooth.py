@@ -38,20 +38,29 @@ def minimise(
 ) -> Minimum:
     """The minimiser of a smooth risk.
 
-    Parameters
-    ----------
-    risk : the function to minimise.
-    solver : "newton" (the same as "auto"), "newton-cg", "lbfgs", "gradient" or "backtracking".
-    start : the first iterate; by default the best constant, for Newton's method then the fit to a sample of the rows.
-    step : a fixed step of "gradient", by default 1/L.
-    tol : Newton's methods stop when the root of the predicted excess over the minimum, relative to the first objective,
-        is below it; the others when the norm of the gradient is, relative to the first one (or to the one at the best
-        constant if that is larger).
-    max_iter, max_time : steps and seconds.
-    progress : called with a `Step` after every step; False stops there.
-
     An interrupt (Ctrl-C) ends it at the best iterate, with `interrupted` set; before the first iterate it is raised.
 
+    Parameters
+    ----------
+    risk : Risk
+        The function to minimise.
+    solver : str
+        "newton" (the same as "auto"), "newton-cg", "lbfgs", "gradient" or "backtracking".
+    start : Element or None
+        The first iterate; by default the best constant, for Newton's method then the fit to a sample of the rows.
+    step : float or None
+        A fixed step of "gradient", by default 1/L.
+    tol : float
+        Newton's methods stop when the root of the predicted excess over the minimum, relative to the first objective,
+        is below it; the others when the norm of the gradient is, relative to the first one (or to the one at the best
+        constant if that is larger).
+    max_iter, max_time : int or None, float or None
+        steps and seconds.
+    progress : Progress or None
+        called with a `Step` after every step; False stops there.
+
+    Examples
+    --------
     >>> from mercer.problems.losses import loss_of
     >>> X, y = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0, 1.0])
     >>> risk = Risk(FeatureSpace(X, np.ones((4, 1))), loss_of("bernoulli", "logit"), y, alpha=0.1)

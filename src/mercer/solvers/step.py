@@ -14,13 +14,20 @@ class Step:
 
     Attributes
     ----------
-    iteration : its number; 0 is the start.
-    gap : the error in the stopping rule, which stops at `tol`: the largest relative residual of linear systems, the
+    iteration : int
+        Its number; 0 is the start.
+    gap : float
+        The error in the stopping rule, which stops at `tol`: the largest relative residual of linear systems, the
         duality gap of a support vector machine, the relative size of the gradient of a smooth loss.
-    tol : the tolerance.
-    objective : the objective, or NaN if the solver does not compute it.
-    seconds : the time since the start, or NaN if the solver does not measure it.
+    tol : float
+        The tolerance.
+    objective : float
+        The objective, or NaN if the solver does not compute it.
+    seconds : float
+        The time since the start, or NaN if the solver does not measure it.
 
+    Examples
+    --------
     >>> print(Step(iteration=3, gap=2e-4, tol=1e-6))
     iteration 3: gap 2.0e-04, tolerance 1.0e-06
     """

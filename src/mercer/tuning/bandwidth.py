@@ -30,9 +30,13 @@ def scott(X: Any, weights: Any = None) -> Float:
 
     Parameters
     ----------
-    X : (n, d) or (n,) numbers, n ≥ 2 and no column constant.
-    weights : (n,), how often each row counts, or None.
+    X : array, frame or list of objects
+        (n, d) or (n,) numbers, n ≥ 2 and no column constant.
+    weights
+        (n,), how often each row counts, or None.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from mercer.tuning.bandwidth import scott
     >>> scott(np.array([0.0, 1.0, 2.0, 3.0])).round(3)

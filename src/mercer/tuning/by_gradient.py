@@ -60,17 +60,28 @@ def tune_problem(
 
     Parameters
     ----------
-    kernel : the kernel whose free parameters are searched, starting from their values.
-    points : n prepared points.
-    y : targets, shape (n, t), which share the kernel and alpha.
-    alpha : the start of alpha.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    by : "loo" or "evidence".
-    hold : names of parameters to keep, as in `kernel.parameter_names` (`"sigma"` means every `sigma[i]`), and "alpha".
+    kernel : Kernel
+        The kernel whose free parameters are searched, starting from their values.
+    points : Points
+        n prepared points.
+    y : array
+        Targets, shape (n, t), which share the kernel and alpha.
+    alpha : float
+        The start of alpha.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    by : str
+        "loo" or "evidence".
+    hold : sequence of str
+        Names of parameters to keep, as in `kernel.parameter_names` (`"sigma"` means every `sigma[i]`), and "alpha".
         They may have the prefix `kernel__`.
-    n_restarts : the number of random starts, beside this kernel and the one that the data suggests.
-    random_state : seed of the sample and the restarts, or a generator.
+    n_restarts : int
+        The number of random starts, beside this kernel and the one that the data suggests.
+    random_state : int
+        Seed of the sample and the restarts, or a generator.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X, k = rng.normal(size=(80, 2)), mc.Gaussian([1.0, 1.0])

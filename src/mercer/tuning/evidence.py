@@ -54,21 +54,28 @@ def log_evidence(
 
     Parameters
     ----------
-    kernel, points : those of K.
-    y : targets, shape (n, t), independent draws that share the kernel and the noise.
-    alpha : the variance of the noise, > 0; with weights it is alpha/wᵢ.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    gradient : whether to compute the gradient; otherwise it is empty.
+    kernel, points : Similarity, Points
+        those of K.
+    y : array
+        Targets, shape (n, t), independent draws that share the kernel and the noise.
+    alpha : float
+        The variance of the noise, > 0; with weights it is alpha/wᵢ.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    gradient : bool
+        Whether to compute the gradient; otherwise it is empty.
 
+    References
+    ----------
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 5.4 and equation (2.45).
+
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> k, X, y = mc.Gaussian(1.0), np.array([[0.0], [5.0]]), np.ones((2, 1))
     >>> value, slopes = log_evidence(k, k.prepare(X), y, 1.0)
     >>> bool(np.isclose(value, -0.5 - np.log(2) - np.log(2 * np.pi), atol=1e-5)), slopes.shape
     (True, (2,))
-
-    References
-    ----------
-    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 5.4 and equation (2.45).
     """
     value, slopes, _ = _evidence(kernel, points, y, alpha, roots, tail, gradient, None)
     return value, slopes

@@ -51,20 +51,32 @@ def make_folds(
 
     Parameters
     ----------
-    n : the number of rows.
-    cv : the number of folds, from 2 to the number of rows of weight > 0; a splitter as in scikit-learn; or pairs of
+    n : int
+        The number of rows.
+    cv : int, splitter or array
+        The number of folds, from 2 to the number of rows of weight > 0; a splitter as in scikit-learn; or pairs of
         training and test rows, as positions or masks. None is 5.
-    y : (n, …) targets or labels, which splitters may read.
-    stratify : whether each of a number of folds has its share of each value of y.
-    weights : (n,) or None. Rows of weight 0 are in no fold.
-    groups : (n,) or None. Rows of one group are held out together. Folds have nearly equal numbers of rows (with
-        `stratify`, of each class): the largest groups come first, each to the fold that has least of its rows.
-    times : (n,) numbers or dates, or None. The rows in the order of time are cut into cv + 1 parts of nearly equal
-        size; fold i is fitted to the first i parts and tested on the next one. Rows of one time stay together.
-    repeats : how often a number of folds is drawn; each time gives other folds.
-    shuffle : whether a number of folds is drawn at random; otherwise they are contiguous.
-    random_state : a seed of the shuffle, a generator of NumPy, or None.
+    y : array
+        (n, …) targets or labels, which splitters may read.
+    stratify : bool
+        Whether each of a number of folds has its share of each value of y.
+    weights
+        (n,) or None. Rows of weight 0 are in no fold.
+    groups
+        (n,) or None. Rows of one group are held out together. Folds have nearly equal numbers of rows (with `stratify`,
+        of each class): the largest groups come first, each to the fold that has least of its rows.
+    times
+        (n,) numbers or dates, or None. The rows in the order of time are cut into cv + 1 parts of nearly equal size;
+        fold i is fitted to the first i parts and tested on the next one. Rows of one time stay together.
+    repeats : int
+        How often a number of folds is drawn; each time gives other folds.
+    shuffle : bool
+        Whether a number of folds is drawn at random; otherwise they are contiguous.
+    random_state : int, Generator or None
+        A seed of the shuffle, a generator of NumPy, or None.
 
+    Examples
+    --------
     >>> [fold.test.tolist() for fold in make_folds(6, 3, shuffle=False)]
     [[0, 1], [2, 3], [4, 5]]
     >>> make_folds(4, [([0, 1], [2, 3])], weights=[1, 0, 1, 1])

@@ -52,13 +52,19 @@ class Grid:
 
     Attributes
     ----------
-    measure : the meaning of the scores.
-    kernels : k kernels; those of rules are resolved on all rows.
-    penalty, penalties : the name of the other axis, "alpha" or "C", and its values, shape (a,).
-    scores : the scores, shape (k, a, folds), with one fold for a closed form. NaN if the candidate did not run on that
-        fold, infinite if the system could not be solved.
-    best : position (kernel, penalty) of the chosen candidate: the first of the best that ran on every fold.
-    others : further parameters of each kernel, such as {"epsilon": 0.1}.
+    measure : Measure
+        The meaning of the scores.
+    kernels : tuple of Kernel
+        k kernels; those of rules are resolved on all rows.
+    penalty, penalties : str, array
+        The name of the other axis, "alpha" or "C", and its values, shape (a,).
+    scores : array
+        The scores, shape (k, a, folds), with one fold for a closed form. NaN if the candidate did not run on that fold,
+        infinite if the system could not be solved.
+    best : tuple
+        position (kernel, penalty) of the chosen candidate: the first of the best that ran on every fold.
+    others
+        further parameters of each kernel, such as {"epsilon": 0.1}.
     """
 
     measure: Measure
@@ -141,8 +147,10 @@ class GridCriterion(ABC):
 
     Attributes
     ----------
-    measure : the meaning of its scores.
-    rounds : the numbers of the folds of each round; between rounds candidates may leave.
+    measure : Measure
+        The meaning of its scores.
+    rounds : sequence
+        The numbers of the folds of each round; between rounds candidates may leave.
     """
 
     measure: Measure
@@ -184,13 +192,19 @@ def evaluate_grid(
 
     Parameters
     ----------
-    kernels, alphas : the candidates; among equally good ones the first kernel, then the first alpha, is chosen. A rule
-        is resolved on the training rows of each fold, so that held-out rows never influence it.
-    points, y : n points, and targets of shape (n, t) that share kernel and alpha.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    by : "loo", "evidence", a number of contiguous folds, or folds. R² is averaged over targets and folds, as in
+    kernels, alphas : sequence of Candidate, array
+        The candidates; among equally good ones the first kernel, then the first alpha, is chosen. A rule is resolved on
+        the training rows of each fold, so that held-out rows never influence it.
+    points, y : Points, array
+        n points, and targets of shape (n, t) that share kernel and alpha.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    by : str, int or list of Fold
+        "loo", "evidence", a number of contiguous folds, or folds. R² is averaged over targets and folds, as in
         scikit-learn.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(0, 6, size=(1000, 1))
     >>> kernels = [mc.Gaussian(s) for s in (0.01, 1.0, 100.0)]

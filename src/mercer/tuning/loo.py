@@ -46,10 +46,14 @@ class AlphaPath:
 
     Attributes
     ----------
-    alphas : ascending, shape (a,).
-    errors : Σ w r²/Σ w at each of them, shape (a, t).
-    chosen : the alpha of least error for each target, shape (t,); between the values of `alphas`.
-    error : the error there, shape (t,).
+    alphas : array
+        ascending, shape (a,).
+    errors : array
+        Σ w r²/Σ w at each of them, shape (a, t).
+    chosen : array
+        The alpha of least error for each target, shape (t,); between the values of `alphas`.
+    error : array
+        The error there, shape (t,).
     """
 
     alphas: Matrix
@@ -63,10 +67,15 @@ def choose_alpha(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weig
 
     Parameters
     ----------
-    spectrum : the eigendecomposition of a problem with n points.
-    y : targets, shape (n, t).
-    weights : weights of the errors, shape (n,); by default those of the problem.
+    spectrum : Eigendecomposition or FeatureSpectrum
+        The eigendecomposition of a problem with n points.
+    y : array
+        Targets, shape (n, t).
+    weights : array or None
+        Weights of the errors, shape (n,); by default those of the problem.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X, noise = np.linspace(0, 6, 60)[:, None], np.random.default_rng(0).normal(size=(60, 1))
@@ -189,12 +198,19 @@ def loo_error(
 
     Parameters
     ----------
-    kernel, points : those of K.
-    y : targets, shape (n, t), that share the kernel and alpha.
-    alpha : the penalty, > 0.
-    roots, tail : √w and P as in `LeastSquares`, or None.
-    gradient : whether to compute the gradient; otherwise it is empty.
+    kernel, points : Similarity, Points
+        those of K.
+    y : array
+        Targets, shape (n, t), that share the kernel and alpha.
+    alpha : float
+        The penalty, > 0.
+    roots, tail : array or None
+        √w and P as in `LeastSquares`, or None.
+    gradient : bool
+        Whether to compute the gradient; otherwise it is empty.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> k, X, y = mc.Gaussian(1.0), np.linspace(0, 6, 30)[:, None], np.ones((30, 1))
     >>> value, slopes = loo_error(k, k.prepare(X), y, 0.1)

@@ -33,9 +33,12 @@ class LikelihoodCriterion(Criterion):
 
     Attributes
     ----------
-    X, w : different rows (n, d), and how often each counts.
-    targets : the number of targets, which are the last columns; 0 for a density.
-    low, high : bounds of the logarithms.
+    X, w : array
+        different rows (n, d), and how often each counts.
+    targets : int
+        The number of targets, which are the last columns; 0 for a density.
+    low, high : array
+        bounds of the logarithms.
     """
 
     X: Float
@@ -75,10 +78,14 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> T
 
     Parameters
     ----------
-    targets : the number of last columns that are targets t: then the likelihood is that of t given the other columns,
-        Σ log f₋ᵢ(xᵢ, tᵢ)/f₋ᵢ(xᵢ).
-    held : (d,) widths to keep, NaN for those to be chosen; None chooses all.
+    targets : int
+        The number of last columns that are targets t: then the likelihood is that of t given the other columns, Σ log
+        f₋ᵢ(xᵢ, tᵢ)/f₋ᵢ(xᵢ).
+    held
+        (d,) widths to keep, NaN for those to be chosen; None chooses all.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from mercer.tuning.parzen_likelihood import loo
     >>> x = np.random.default_rng(0).normal(size=(300, 1))

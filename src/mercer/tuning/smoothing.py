@@ -68,12 +68,19 @@ def loo_loss(
 
     Parameters
     ----------
-    similarity : the similarity with its bandwidths.
-    x : n points.
-    loss : `SquaredError.of(y, v)` or `LogLoss(indicators, v)`, with targets (n, t) and weights (n,).
-    degree : the degree of the local polynomial.
-    gradient : whether to compute the gradient; otherwise it is empty.
+    similarity : Similarity
+        The similarity with its bandwidths.
+    x : Points
+        n points.
+    loss : LocalLoss
+        `SquaredError.of(y, v)` or `LogLoss(indicators, v)`, with targets (n, t) and weights (n,).
+    degree : int
+        The degree of the local polynomial.
+    gradient : bool
+        Whether to compute the gradient; otherwise it is empty.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.tuning.local_losses import SquaredError
     >>> X = np.linspace(0, 6, 30)[:, None]
@@ -181,10 +188,14 @@ class BandwidthCriterion(Criterion):
 
     Attributes
     ----------
-    similarity : the similarity whose free parameters are searched; `at(p)` has the coordinates p.
-    points, loss, degree : as in `loo_loss`.
-    common : whether there is one coordinate, a factor of all parameters.
-    start, low, high : coordinates to begin with, and their bounds.
+    similarity
+        The similarity whose free parameters are searched; `at(p)` has the coordinates p.
+    points, loss, degree : Points, LocalLoss, int
+        As in `loo_loss`.
+    common : bool
+        Whether there is one coordinate, a factor of all parameters.
+    start, low, high : array
+        coordinates to begin with, and their bounds.
     """
 
     similarity: Any
@@ -309,10 +320,15 @@ def loo_bandwidth(
 
     Parameters
     ----------
-    similarity : a similarity with free parameters, which are the start.
-    x, loss, degree : as in `loo_loss`.
-    common : whether all parameters are multiplied by one factor.
+    similarity : Similarity
+        A similarity with free parameters, which are the start.
+    x, loss, degree : Points, LocalLoss, int
+        As in `loo_loss`.
+    common : bool
+        Whether all parameters are multiplied by one factor.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.tuning.local_losses import SquaredError
     >>> rng = np.random.default_rng(0)

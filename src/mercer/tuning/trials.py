@@ -20,9 +20,12 @@ class Measure:
 
     Attributes
     ----------
-    by : its short name, such as "loo".
-    name : its name in words, such as "mean leave-one-out squared error".
-    greater : whether a greater number is better.
+    by : str
+        Its short name, such as "loo".
+    name : str
+        Its name in words, such as "mean leave-one-out squared error".
+    greater : bool
+        Whether a greater number is better.
     """
 
     by: str
@@ -55,15 +58,25 @@ class Trial:
 
     Attributes
     ----------
-    parameters : by name, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
-    score : its score by the measure of the search; NaN if it could not be evaluated.
-    standard_error : the standard error of the score over folds; NaN without folds.
-    rows : the number of rows that were used; 0 means all.
-    folds : the number of folds over which the score is a mean; 0 without folds.
-    name : the candidate's own name, if it has one, such as "Matern 3/2".
-    note : a remark on it, such as its score by another measure.
-    seconds : the time it took, for information: no choice depends on it.
+    parameters
+        By name, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
+    score : float
+        Its score by the measure of the search; NaN if it could not be evaluated.
+    standard_error : float
+        The standard error of the score over folds; NaN without folds.
+    rows : int
+        The number of rows that were used; 0 means all.
+    folds : int
+        The number of folds over which the score is a mean; 0 without folds.
+    name : str
+        The candidate's own name, if it has one, such as "Matern 3/2".
+    note : str
+        A remark on it, such as its score by another measure.
+    seconds : float
+        The time it took, for information: no choice depends on it.
 
+    Examples
+    --------
     >>> print(Trial({"alpha": 0.1}, 0.25, standard_error=0.01))
     alpha=0.1: 0.25 ± 0.01
     """
@@ -135,15 +148,24 @@ class Tuned:
 
     Attributes
     ----------
-    parameters : the chosen parameters by the model's names, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
-    trials : every candidate that was compared on all rows, and which of them was chosen.
-    evaluations : the number of evaluations of the criterion on all rows.
-    seconds : the time it took, for information.
-    notes : remarks on the choice: parameters that do not matter, or that stopped at a bound.
-    at_bounds : names of the parameters that stopped at a bound.
-    start_value : the score of the first parameters; NaN if it was not computed, as it would cost as much as a step.
-    baseline : the score of always predicting the same value; NaN for the evidence, and if it was not computed.
-    grid : the table of all scores, if there was a grid.
+    parameters
+        The chosen parameters by the model's names, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
+    trials : Trials
+        Every candidate that was compared on all rows, and which of them was chosen.
+    evaluations : int
+        The number of evaluations of the criterion on all rows.
+    seconds : float
+        The time it took, for information.
+    notes : tuple of str
+        remarks on the choice: parameters that do not matter, or that stopped at a bound.
+    at_bounds : tuple of str
+        Names of the parameters that stopped at a bound.
+    start_value : float
+        The score of the first parameters; NaN if it was not computed, as it would cost as much as a step.
+    baseline : float
+        The score of always predicting the same value; NaN for the evidence, and if it was not computed.
+    grid
+        The table of all scores, if there was a grid.
     """
 
     parameters: dict[str, Any]

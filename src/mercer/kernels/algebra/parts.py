@@ -41,8 +41,10 @@ class Bags:
 
     Attributes
     ----------
-    points : all parts as one data set; None if there are none.
-    ends : object i has the parts ends[i] … ends[i + 1] − 1.
+    points : Points or None
+        All parts as one data set; None if there are none.
+    ends : array
+        object i has the parts ends[i] … ends[i + 1] − 1.
     """
 
     points: Points | None

@@ -33,10 +33,13 @@ class Walks:
 
     Attributes
     ----------
-    graphs : their union.
-    degrees : the largest degree of each, by absolute weights.
-    spectrum : eigenvalues of the adjacency matrices, and the squared sums of the eigenvectors' entries, graph after
-        graph; None if nodes have labels.
+    graphs : Union
+        Their union.
+    degrees : array
+        The largest degree of each, by absolute weights.
+    spectrum : tuple or None
+        eigenvalues of the adjacency matrices, and the squared sums of the eigenvectors' entries, graph after graph;
+        None if nodes have labels.
     """
 
     graphs: Union

@@ -77,9 +77,12 @@ class Sequences:
 
     Attributes
     ----------
-    codes : the number of each symbol, a position in `symbols`.
-    ends : object i has the codes ends[i] … ends[i + 1] − 1.
-    symbols : the keys of the symbols that occur, in increasing order.
+    codes : array
+        The number of each symbol, a position in `symbols`.
+    ends : array
+        object i has the codes ends[i] … ends[i + 1] − 1.
+    symbols : array
+        The keys of the symbols that occur, in increasing order.
     """
 
     codes: NDArray[np.int32]

@@ -193,9 +193,13 @@ class TablePlan:
 
     Attributes
     ----------
-    roles : one `Role` per column: name, dtype, role, kernel and why.
-    kernel : the kernel of the whole table.
+    roles : tuple of Role
+        One `Role` per column: name, dtype, role, kernel and why.
+    kernel : Kernel
+        The kernel of the whole table.
 
+    Examples
+    --------
     >>> import pandas as pd, mercer as mc
     >>> plan = mc.TableKernel().explain(pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": "x"}))
     >>> [(role.name, role.role) for role in plan.roles]

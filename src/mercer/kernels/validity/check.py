@@ -50,16 +50,25 @@ class Check:
 
     Attributes
     ----------
-    psd : whether all three hold up to `tolerance`, for the matrix as it was computed, on this data.
-    verdict : `Verdict.HOLDS`; `Verdict.FAILS`, which is certain: not a kernel; or `Verdict.ROUNDING`: the computed
-        matrix fails, but the kernel has a proof that exact arithmetic does not contradict, so its values lost digits.
-    eigenvalues : of K, ascending.
-    factor : P with K = PᵀP up to rounding, one row per eigenvalue above the tolerance; None if K has no such factor.
-    residual : ‖K − PᵀP‖₂ for the best P.
-    quadratic, vector : the smallest aᵀKa of a unit vector, and this a.
-    tolerance : by how much rounding alone can change an eigenvalue.
-    rank : the number of eigenvalues above the tolerance.
-    asymmetry : the largest |k(x, z) − k(z, x)|.
+    psd : bool
+        Whether all three hold up to `tolerance`, for the matrix as it was computed, on this data.
+    verdict : Verdict
+        `Verdict.HOLDS`; `Verdict.FAILS`, which is certain: not a kernel; or `Verdict.ROUNDING`: the computed matrix
+        fails, but the kernel has a proof that exact arithmetic does not contradict, so its values lost digits.
+    eigenvalues : array
+        Of K, ascending.
+    factor : array or None
+        P with K = PᵀP up to rounding, one row per eigenvalue above the tolerance; None if K has no such factor.
+    residual : float
+        ‖K − PᵀP‖₂ for the best P.
+    quadratic, vector : float, array
+        The smallest aᵀKa of a unit vector, and this a.
+    tolerance : float
+        By how much rounding alone can change an eigenvalue.
+    rank : int
+        The number of eigenvalues above the tolerance.
+    asymmetry : float
+        The largest |k(x, z) − k(z, x)|.
     """
 
     psd: bool
@@ -303,11 +312,16 @@ class Repair:
 
     Attributes
     ----------
-    K : the repaired matrix.
-    method : "clip", "flip" or "shift".
-    negative : the eigenvalues that were negative beyond the eigensolver's rounding, ascending.
-    moved : ‖K_repaired − K‖ in the Frobenius norm.
-    relative : the same as a share of ‖K‖.
+    K : array
+        The repaired matrix.
+    method : str
+        "clip", "flip" or "shift".
+    negative : array
+        The eigenvalues that were negative beyond the eigensolver's rounding, ascending.
+    moved : float
+        ‖K_repaired − K‖ in the Frobenius norm.
+    relative : float
+        The same as a share of ‖K‖.
     """
 
     K: Matrix = field(repr=False)

@@ -40,9 +40,13 @@ def measured_noise(value: Value, X: Matrix) -> float:
 
     Parameters
     ----------
-    value : the function of two vectors.
-    X : points, one per row. Only where they lie and how far apart matters.
+    value : Value
+        The function of two vectors.
+    X : array
+        Points, one per row. Only where they lie and how far apart matters.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(4, 2))
     >>> single = measured_noise(lambda x, z: float(np.float32(np.exp(-np.sum((x - z) ** 2)))), X)

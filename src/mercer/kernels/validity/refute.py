@@ -39,24 +39,37 @@ class Refutation:
 
     Attributes
     ----------
-    refuted : whether there is a confirmed counterexample.
-    points : its points, an array of vectors or a list of objects; if there are at most 128, none can be left out.
-    vector : a, one number per point. Empty if k(x, z) ≠ k(z, x) is the counterexample.
-    value : an upper bound of aᵀKa that is certain, and < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
-    gram : K on the points; empty if not every pair was evaluated.
-    trials : configurations of points examined.
-    skipped : evaluations that failed or gave no number.
-    seconds : time spent.
-    stopped : whether the clock ended the search. If it did not, the same call gives the same answer again.
-    kernel : the kernel that was tested, as text.
-    evidence : what the confirmation rests on. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own
-        kernels, without any assumption. `Evidence.VALUES`: the values that a Python function returned, on the
-        assumption that they are off by at most `error`. `Evidence.RADIAL`: the same, and the assumption that the
-        function depends on ‖x − z‖ alone, as it did wherever that was tried; one value was computed for every
-        distance instead of one for every pair.
-    error : the assumed error of a Python function's values, relative to the largest of them: its stated `error`, or
-        the rounding that was estimated from how the values scatter near the points, if that is larger.
-    space : the kind of objects that the points are.
+    refuted : bool
+        Whether there is a confirmed counterexample.
+    points
+        Its points, an array of vectors or a list of objects; if there are at most 128, none can be left out.
+    vector : array
+        A, one number per point. Empty if k(x, z) ≠ k(z, x) is the counterexample.
+    value : float
+        An upper bound of aᵀKa that is certain, and < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
+    gram : array
+        K on the points; empty if not every pair was evaluated.
+    trials : int
+        configurations of points examined.
+    skipped : int
+        evaluations that failed or gave no number.
+    seconds : float
+        Time spent.
+    stopped : bool
+        Whether the clock ended the search. If it did not, the same call gives the same answer again.
+    kernel : str
+        The kernel that was tested, as text.
+    evidence : Evidence
+        What the confirmation rests on. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own kernels,
+        without any assumption. `Evidence.VALUES`: the values that a Python function returned, on the assumption that
+        they are off by at most `error`. `Evidence.RADIAL`: the same, and the assumption that the function depends on ‖x
+        − z‖ alone, as it did wherever that was tried; one value was computed for every distance instead of one for
+        every pair.
+    error : float
+        The assumed error of a Python function's values, relative to the largest of them: its stated `error`, or the
+        rounding that was estimated from how the values scatter near the points, if that is larger.
+    space : Space
+        The kind of objects that the points are.
     """
 
     refuted: bool

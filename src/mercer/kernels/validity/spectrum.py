@@ -69,9 +69,12 @@ def boxes(row: Row, d: int, unit: float, *, radial: bool) -> Iterator[Box]:
 
     Parameters
     ----------
-    row : the values at one vector and each of some others.
-    unit : the error of its values, relative to the largest.
-    radial : whether it is known to depend on ‖x − z‖ alone; otherwise that is tested.
+    row : Row
+        The values at one vector and each of some others.
+    unit : float
+        The error of its values, relative to the largest.
+    radial : bool
+        Whether it is known to depend on ‖x − z‖ alone; otherwise that is tested.
     """
     most = max(m for m in range(1, 150) if m**d <= MOST_POINTS and d * (m - 1) ** 2 <= MOST_DISTANCES)
     if most < 2 or not (radial or _radial(row, d, unit)):

@@ -33,10 +33,14 @@ class Bits:
 
     Attributes
     ----------
-    words : the rows, as uint64.
-    sizes : the number of ones in each row.
-    columns : the number of bits in a row.
-    dtype : the type of the Gram matrix: float32 if the rows were float32.
+    words : array
+        The rows, as uint64.
+    sizes : array
+        The number of ones in each row.
+    columns : int
+        The number of bits in a row.
+    dtype
+        The type of the Gram matrix: float32 if the rows were float32.
     """
 
     words: NDArray[np.uint64]

@@ -101,10 +101,14 @@ class Mean:
 
     Attributes
     ----------
-    term : its number in the loops over sparse rows.
-    tile : the sums of means of dense rows.
-    distances : the distances of dense rows.
-    sparse_distances : the distance of every sparse row of one matrix and the same row of another.
+    term : int
+        Its number in the loops over sparse rows.
+    tile : function
+        The sums of means of dense rows.
+    distances : function
+        The distances of dense rows.
+    sparse_distances
+        The distance of every sparse row of one matrix and the same row of another.
     """
 
     term: int

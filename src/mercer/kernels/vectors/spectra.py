@@ -27,10 +27,15 @@ class SpectralTerm:
 
     Attributes
     ----------
-    scale : the multiple, k(0) of the term.
-    leaf : a kernel with the attributes `spectrum` and `sigma` (and `nu`, if its density is a Student's).
-    sigma : the widths of the d columns.
+    scale : float
+        The multiple, k(0) of the term.
+    leaf : Kernel
+        A kernel with the attributes `spectrum` and `sigma` (and `nu`, if its density is a Student's).
+    sigma : array
+        The widths of the d columns.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> [term] = (2.0 * mc.Gaussian(0.5)).spectral_terms(1)
     >>> term.scale, term.density([np.zeros(1)]).round(4)                    # 2·σ√2π

@@ -75,10 +75,14 @@ class Candidates:
 
     Attributes
     ----------
-    kernels : the kernels by name.
-    units : the spreads that are the units of numeric columns, or None.
-    why : the reason for these kernels.
-    advice : how to say otherwise, in Python, if the objects may not be what they were taken for.
+    kernels : dict
+        The kernels by name.
+    units : array or None
+        The spreads that are the units of numeric columns, or None.
+    why : str
+        The reason for these kernels.
+    advice : str
+        How to say otherwise, in Python, if the objects may not be what they were taken for.
     """
 
     kernels: dict[str, Kernel]

@@ -68,7 +68,8 @@ class ClassificationLoss(LossChoice):
 
     Attributes
     ----------
-    softmax : from one value per class to calibrated probabilities; None if the model has its own.
+    softmax : Softmax or None
+        from one value per class to calibrated probabilities; None if the model has its own.
     """
 
     task: Classification

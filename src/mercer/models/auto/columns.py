@@ -25,10 +25,13 @@ class Columns:
 
     Attributes
     ----------
-    roles : the role of every column.
-    assigned : the roles by which kernels read the features: those that the user assigned, and categories that were
-        recognised by their names.
-    numeric : whether all features are numbers without missing values, so that the table is an array.
+    roles : tuple of Role
+        The role of every column.
+    assigned : dict
+        The roles by which kernels read the features: those that the user assigned, and categories that were recognised
+        by their names.
+    numeric : bool
+        Whether all features are numbers without missing values, so that the table is an array.
     """
 
     roles: tuple[Role, ...] = ()

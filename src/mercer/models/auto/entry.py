@@ -34,11 +34,16 @@ class Problem:
 
     Attributes
     ----------
-    points, y, roots : the points, their targets (n, t), and √w or None.
-    freedom : the standard deviation of log σ around a common width, in units of √(n/d).
-    enough : the number of rows of the second race; larger problems use half of their rows.
-    units, names : the numbers that the columns are divided by (None if they are not numeric), and their names.
-    rates : whether the targets are counts per unit of exposure.
+    points, y, roots : Points, array, array or None
+        The points, their targets (n, t), and √w or None.
+    freedom : float
+        The standard deviation of log σ around a common width, in units of √(n/d).
+    enough : int
+        The number of rows of the second race; larger problems use half of their rows.
+    units, names : array or None, tuple of str
+        The numbers that the columns are divided by (None if they are not numeric), and their names.
+    rates : bool
+        Whether the targets are counts per unit of exposure.
     """
 
     points: Points
@@ -76,14 +81,21 @@ class Entry:
 
     Attributes
     ----------
-    name, kernel, alpha : its name, its kernel and the penalty so far.
-    start : the kernel at first, with widths in the proportions to which the prior draws: those of the columns' spread,
-        or of their relevance.
-    by_column : whether the columns differ in their widths, in units of their spread.
-    each : whether every width moves by itself, or all of a group together.
-    value : ½ n log(leave-one-out error) plus the cost of the prior, on the n rows that it was last tuned on.
-    error, rows : that error, and n.
-    curvature : the second derivatives of the value by the parameters that moved, or None.
+    name, kernel, alpha : str, Kernel, float
+        Its name, its kernel and the penalty so far.
+    start : Kernel
+        The kernel at first, with widths in the proportions to which the prior draws: those of the columns' spread, or
+        of their relevance.
+    by_column : bool
+        Whether the columns differ in their widths, in units of their spread.
+    each : bool
+        Whether every width moves by itself, or all of a group together.
+    value : float
+        ½ n log(leave-one-out error) plus the cost of the prior, on the n rows that it was last tuned on.
+    error, rows : float, int
+        that error, and n.
+    curvature : array or None
+        The second derivatives of the value by the parameters that moved, or None.
     """
 
     name: str

@@ -69,11 +69,17 @@ class SearchProgress:
 
     Attributes
     ----------
-    name : the candidate: a kernel, a loss, or the last fit.
-    score : its `measure`, greater is better; NaN if it has none.
-    best, best_score : the best so far by the same measure.
-    seconds, share : the time spent so far, and as a share of the given time, at most 1.
+    name : str
+        The candidate: a kernel, a loss, or the last fit.
+    score : float
+        Its `measure`, greater is better; NaN if it has none.
+    best, best_score : str, float
+        The best so far by the same measure.
+    seconds, share : float
+        The time spent so far, and as a share of the given time, at most 1.
 
+    Examples
+    --------
     >>> from mercer.models.auto.plan import SearchProgress
     >>> print(SearchProgress("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
     Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
@@ -187,13 +193,18 @@ class Race:
 
     Attributes
     ----------
-    rows, tied : the rows of the first race, and the evaluations for each of its candidates; a single evaluation
-        compares them unchanged.
-    free : the evaluations for each candidate with a width per column; 0 if there is none.
-    half : the number of rows on which the relevance of columns is found, and of others on which it is judged; 0 if it
-        is not searched.
-    more : the rows of the second race; 0 if there is none.
-    whole : whether nothing was left out because of the seconds.
+    rows, tied : int
+        The rows of the first race, and the evaluations for each of its candidates; a single evaluation compares them
+        unchanged.
+    free : int
+        The evaluations for each candidate with a width per column; 0 if there is none.
+    half : int
+        The number of rows on which the relevance of columns is found, and of others on which it is judged; 0 if it is
+        not searched.
+    more : int
+        The rows of the second race; 0 if there is none.
+    whole : bool
+        Whether nothing was left out because of the seconds.
     """
 
     rows: int

@@ -56,9 +56,12 @@ class RegressionLoss(LossChoice):
 
     Attributes
     ----------
-    error : the mean squared error when each row is left out, on the scale of y; NaN where losses were not compared.
-    optimism : the factor by which tuning on the same rows made that error too small.
-    response : from values of the fitted model to predictions and intervals.
+    error : float
+        The mean squared error when each row is left out, on the scale of y; NaN where losses were not compared.
+    optimism : float
+        The factor by which tuning on the same rows made that error too small.
+    response : Response
+        from values of the fitted model to predictions and intervals.
     """
 
     task: Regression
@@ -135,10 +138,14 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
-    rows : their positions among all rows.
-    points, X, y, weights : the rows.
-    plain : the leave-one-out predictions of least squares.
-    considered : the trials so far, which each loss joins.
+    rows : array
+        Their positions among all rows.
+    points, X, y, weights
+        The rows.
+    plain : array
+        The leave-one-out predictions of least squares.
+    considered : list of Trial
+        The trials so far, which each loss joins.
     """
 
     rows: NDArray[Any]

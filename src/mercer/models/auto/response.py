@@ -19,7 +19,8 @@ class Response:
 
     Attributes
     ----------
-    needs_rows : whether intervals need those of the model, which it may lack without its training rows.
+    needs_rows : bool
+        Whether intervals need those of the model, which it may lack without its training rows.
     """
 
     needs_rows: ClassVar[bool] = True
@@ -48,8 +49,10 @@ class LogScale(Response):
 
     Attributes
     ----------
-    smear : the mean of exp(residual), by which the exponential of a mean logarithm is too small (Duan 1983).
-    most : values above this are cut, so that no exponential is absurd.
+    smear : float
+        The mean of exp(residual), by which the exponential of a mean logarithm is too small (Duan 1983).
+    most : float
+        Values above this are cut, so that no exponential is absurd.
     """
 
     smear: float
@@ -68,9 +71,11 @@ class CountLevels(Response):
 
     Attributes
     ----------
-    levels, weights : the greatest level whose interval holds the target, of each row when it is left out, and the
-        weights of these rows or None.
-    dispersion : the variance of the counts in units of their mean, which may depend on the mean.
+    levels, weights : array, array or None
+        The greatest level whose interval holds the target, of each row when it is left out, and the weights of these
+        rows or None.
+    dispersion : ResidualScale
+        The variance of the counts in units of their mean, which may depend on the mean.
     """
 
     levels: Matrix
@@ -90,8 +95,10 @@ class Residuals(Response):
 
     Attributes
     ----------
-    residuals, weights : of rows that were left out, in units of their scale; the weights of these rows or None.
-    scale : the typical size of residuals, which may depend on the value.
+    residuals, weights : array, array or None
+        Of rows that were left out, in units of their scale; the weights of these rows or None.
+    scale : ResidualScale
+        The typical size of residuals, which may depend on the value.
     """
 
     residuals: Matrix

@@ -36,19 +36,29 @@ class Search:
 
     Parameters
     ----------
-    task : the rows, and the losses that suit them.
-    clock : stops the search when its seconds are over.
-    kernel : the parameter `kernel`, or None.
-    random_state : the seed of samples.
-    columns : the roles of the columns of a table.
+    task : Task
+        The rows, and the losses that suit them.
+    clock : Clock
+        stops the search when its seconds are over.
+    kernel : Kernel or None
+        The parameter `kernel`, or None.
+    random_state : int, Generator or None
+        The seed of samples.
+    columns : Columns or None
+        The roles of the columns of a table.
 
     Attributes
     ----------
-    plain : the points; those of a frame of numbers as one array.
-    record, plan : the decisions so far, and the cost model that they follow.
-    kernels, problem : the kernels of the race and its problem, once they are known.
-    loss : the best loss so far, with the best kernel; None before the race.
-    fitted, last : the last fit, and the rows that it used; or None.
+    plain : array
+        The points; those of a frame of numbers as one array.
+    record, plan
+        The decisions so far, and the cost model that they follow.
+    kernels, problem
+        The kernels of the race and its problem, once they are known.
+    loss
+        The best loss so far, with the best kernel; None before the race.
+    fitted, last
+        The last fit, and the rows that it used; or None.
     """
 
     def __init__(

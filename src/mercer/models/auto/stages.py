@@ -28,10 +28,15 @@ class LastFit:
 
     Attributes
     ----------
-    rows, total : the number of rows that it was fitted to, and of those that were given.
-    centres : the number of rows that the fitted function is a sum over, if these are fewer; else None.
-    limit : why it does not use more rows or centres; empty if it uses all, or as many as requested.
+    rows, total : int
+        The number of rows that it was fitted to, and of those that were given.
+    centres : int or None
+        The number of rows that the fitted function is a sum over, if these are fewer; else None.
+    limit : Limit
+        why it does not use more rows or centres; empty if it uses all, or as many as requested.
 
+    Examples
+    --------
     >>> print(LastFit(4000, 50_000, limit="time"))
     4,000 of 50,000 rows: more would take longer than the given time
     >>> print(LastFit(9000, 9000, 1500, "time"))
@@ -80,10 +85,14 @@ def in_stages(
 
     Parameters
     ----------
-    clock : stops the work when its seconds are over.
-    stages : the sizes of the stages.
-    run : carries out the stage of a size.
-    complete : whether the result of a stage is complete; if the clock stopped it, the one before is better.
+    clock : Clock
+        stops the work when its seconds are over.
+    stages : sequence of S
+        The sizes of the stages.
+    run : function
+        carries out the stage of a size.
+    complete : function
+        Whether the result of a stage is complete; if the clock stopped it, the one before is better.
     """
     done: tuple[S, R] | None = None
     for stage in stages:

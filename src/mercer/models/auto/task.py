@@ -43,8 +43,10 @@ class Cost(NamedTuple):
 
     Attributes
     ----------
-    evaluations : the cost of an exact fit, counted in evaluations of the race's criterion on the same rows.
-    steps : the number of Newton steps of a fit on centres.
+    evaluations : float
+        The cost of an exact fit, counted in evaluations of the race's criterion on the same rows.
+    steps : float
+        The number of Newton steps of a fit on centres.
     """
 
     evaluations: float
@@ -57,11 +59,16 @@ class Fit:
 
     Attributes
     ----------
-    loss : the loss; calibrated, once the fit is finished.
-    model : the fitted estimator.
-    rows : the positions of the rows that it was fitted to, or None for all.
-    held_out : the positions of the rows that were left out for the calibration.
-    staged : whether it was fitted on centres, in stages, because an exact fit is not affordable.
+    loss : LossChoice
+        The loss; calibrated, once the fit is finished.
+    model : estimator
+        The fitted estimator.
+    rows : Index or None
+        The positions of the rows that it was fitted to, or None for all.
+    held_out : Index or None
+        The positions of the rows that were left out for the calibration.
+    staged : bool
+        Whether it was fitted on centres, in stages, because an exact fit is not affordable.
     """
 
     loss: LossChoice
@@ -77,8 +84,10 @@ class LossChoice(ABC):
 
     Attributes
     ----------
-    task : the task that it belongs to.
-    entry : the kernel and its penalty for least squares, from the race.
+    task : Task
+        The task that it belongs to.
+    entry : Entry
+        The kernel and its penalty for least squares, from the race.
     """
 
     task: Task
@@ -118,11 +127,16 @@ class Task(ABC):
 
     Attributes
     ----------
-    points, y, weights : n points, their targets or labels, and weights or None.
-    requested : the requested loss, or "auto".
-    settings : the parameters that all estimators share: `budget` and `random_state`.
-    advice : how to decide otherwise, in Python, by the question that was decided.
-    fewest : the smallest number of rows that a sample may have.
+    points, y, weights : Points, array, array or None
+        n points, their targets or labels, and weights or None.
+    requested : str
+        The requested loss, or "auto".
+    settings
+        The parameters that all estimators share: `budget` and `random_state`.
+    advice : dict
+        How to decide otherwise, in Python, by the question that was decided.
+    fewest : int
+        The smallest number of rows that a sample may have.
     """
 
     points: Points

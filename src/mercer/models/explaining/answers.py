@@ -29,8 +29,10 @@ class Answer:
 
     Attributes
     ----------
-    model : a fitted regressor or classifier.
-    label : the class whose probability is the answer; None for a regressor.
+    model : estimator
+        A fitted regressor or classifier.
+    label
+        The class whose probability is the answer; None for a regressor.
     """
 
     model: Any

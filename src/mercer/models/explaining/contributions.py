@@ -47,13 +47,20 @@ class Contributions:
 
     Attributes
     ----------
-    names : the columns, d of them; without the exposure of counts.
-    values : the contributions, shape (m, d).
-    errors : their standard errors by sampling, shape (m, d); 0 for those that are exact.
-    mean : the mean prediction of the background.
-    compared : the number of background rows.
-    predictions : shape (m,).
-    labels : the class whose probability is explained, for each row; None for a regressor.
+    names : tuple of str
+        The columns, d of them; without the exposure of counts.
+    values : array
+        The contributions, shape (m, d).
+    errors : array
+        Their standard errors by sampling, shape (m, d); 0 for those that are exact.
+    mean : array
+        The mean prediction of the background.
+    compared : int
+        The number of background rows.
+    predictions : array
+        Shape (m,).
+    labels
+        The class whose probability is explained, for each row; None for a regressor.
     """
 
     names: tuple[str, ...]
@@ -209,11 +216,16 @@ class Game:
 
     Attributes
     ----------
-    answer : what is explained.
-    table : the background rows, followed by the rows to explain.
-    background, row : the number of background rows, and the position of the row.
-    features : the positions of the features; other columns, as an exposure, are always those of the row.
-    columns : the number of columns.
+    answer : Answer
+        What is explained.
+    table
+        The background rows, followed by the rows to explain.
+    background, row : int
+        The number of background rows, and the position of the row.
+    features : tuple of int
+        The positions of the features; other columns, as an exposure, are always those of the row.
+    columns : int
+        The number of columns.
     """
 
     answer: Answer

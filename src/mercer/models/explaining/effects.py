@@ -41,14 +41,21 @@ class Effect:
 
     Attributes
     ----------
-    columns : their names.
-    grids : the values of each column, ascending: numbers or dates, shape (g,), or the texts of categories.
-    values : the mean prediction there, shape (g,) or (g, h).
-    rows : the prediction for each background row, shape (b, g) or (b, g, h).
-    complete : for each column, whether the grid holds all of its values, so that nothing is between them.
-    what : what is predicted, in words.
-    coverage, intervals : the coverage of prediction intervals, and their ends along one column, shape (g, 2): the means
-        over the background rows; None without `coverage`.
+    columns : tuple of str
+        Their names.
+    grids : tuple of array
+        The values of each column, ascending: numbers or dates, shape (g,), or the texts of categories.
+    values : array
+        The mean prediction there, shape (g,) or (g, h).
+    rows : array
+        The prediction for each background row, shape (b, g) or (b, g, h).
+    complete : tuple of bool
+        For each column, whether the grid holds all of its values, so that nothing is between them.
+    what : str
+        What is predicted, in words.
+    coverage, intervals : float or None, array or None
+        The coverage of prediction intervals, and their ends along one column, shape (g, 2): the means over the
+        background rows; None without `coverage`.
     """
 
     columns: tuple[str, ...]
@@ -137,11 +144,14 @@ class Interaction:
 
     Attributes
     ----------
-    columns : the names of the two columns.
-    strength : the standard deviation, over the rows, of the part of their joint effect that is not the sum of an
-        effect of each; in units of the prediction.
-    share : Friedman's H: `strength` divided by the standard deviation of the joint effect, 0 for columns that add up,
-        and above 1 where the effects of the two columns cancel.
+    columns : tuple
+        The names of the two columns.
+    strength : float
+        The standard deviation, over the rows, of the part of their joint effect that is not the sum of an effect of
+        each; in units of the prediction.
+    share : float
+        Friedman's H: `strength` divided by the standard deviation of the joint effect, 0 for columns that add up, and
+        above 1 where the effects of the two columns cancel.
     """
 
     columns: tuple[str, str]

@@ -32,13 +32,19 @@ class Importance:
 
     Attributes
     ----------
-    names : the columns.
-    rise : how much the error rises when the column is shuffled, the mean over the repetitions.
-    spread : the standard deviation of this rise over the repetitions.
-    measure : the error: "RMSE" for numbers, "Poisson deviance" for counts, "log loss" for classes with probabilities,
-        "error rate" for classes without.
-    error : its value on the rows as they are.
-    rows, repeats : the number of rows, and how often each column was shuffled.
+    names : tuple of str
+        The columns.
+    rise : tuple of float
+        How much the error rises when the column is shuffled, the mean over the repetitions.
+    spread : tuple of float
+        The standard deviation of this rise over the repetitions.
+    measure : str
+        The error: "RMSE" for numbers, "Poisson deviance" for counts, "log loss" for classes with probabilities, "error
+        rate" for classes without.
+    error : float
+        Its value on the rows as they are.
+    rows, repeats : int
+        The number of rows, and how often each column was shuffled.
     """
 
     names: tuple[str, ...]

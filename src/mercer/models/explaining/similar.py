@@ -24,14 +24,20 @@ class SimilarRows:
 
     Attributes
     ----------
-    rows : their positions among the rows that were compared, the most similar one first, shape (k,).
-    similarity : the kernel between the row and these, divided by √(k(x, x) k(z, z)): 1 for equal rows, shape (k,). For
-        a smoothing weight, the weight divided by that of an equal row.
-    share : their shares of the total similarity to all of these rows, shape (k,).
-    terms : cᵢ k(x, xᵢ), their terms in the fitted function, shape (k,) or (k, t); None for other rows than those that
-        the model keeps, or if it has no such terms.
-    points : the rows themselves, as the model sees them.
-    compared : the number of rows that were compared.
+    rows : Index
+        Their positions among the rows that were compared, the most similar one first, shape (k,).
+    similarity : array
+        The kernel between the row and these, divided by √(k(x, x) k(z, z)): 1 for equal rows, shape (k,). For a
+        smoothing weight, the weight divided by that of an equal row.
+    share : array
+        Their shares of the total similarity to all of these rows, shape (k,).
+    terms : array or None
+        cᵢ k(x, xᵢ), their terms in the fitted function, shape (k,) or (k, t); None for other rows than those that the
+        model keeps, or if it has no such terms.
+    points
+        The rows themselves, as the model sees them.
+    compared : int
+        The number of rows that were compared.
     """
 
     rows: Index

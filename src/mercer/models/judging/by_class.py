@@ -15,11 +15,16 @@ class ClassScore:
 
     Attributes
     ----------
-    label : the class.
-    rows, predicted : the number of rows of the class, and of rows that are predicted to be of it.
-    recall : the share of its rows that are predicted to be of it; NaN if it has none.
-    precision : the share of the rows that are predicted to be of it and are; NaN if there are none.
-    confused : the classes that its rows are most often predicted to be instead, with their numbers.
+    label
+        The class.
+    rows, predicted : int
+        The number of rows of the class, and of rows that are predicted to be of it.
+    recall : float
+        The share of its rows that are predicted to be of it; NaN if it has none.
+    precision : float
+        The share of the rows that are predicted to be of it and are; NaN if there are none.
+    confused
+        The classes that its rows are most often predicted to be instead, with their numbers.
     """
 
     label: Any
@@ -41,9 +46,13 @@ def scores_by_class(y: Any, predictions: Any, confusions: int = 3) -> tuple[Clas
 
     Parameters
     ----------
-    y, predictions : true and predicted labels, shape (n,).
-    confusions : the largest number of other classes to name.
+    y, predictions : array
+        true and predicted labels, shape (n,).
+    confusions : int
+        The largest number of other classes to name.
 
+    Examples
+    --------
     >>> for one in scores_by_class(["a", "a", "a", "b"], ["a", "a", "b", "b"]):
     ...     print(one.label, f"recall {one.recall:.2f}, precision {one.precision:.2f}, F1 {one.f1:.2f}", one.confused)
     a recall 0.67, precision 1.00, F1 0.80 (('b', 1),)

@@ -58,12 +58,17 @@ class Contender:
 
     Attributes
     ----------
-    name, what : its name, and its description in a few words.
-    judgement : its predictions and scores; None if it could not be fitted.
-    seconds : the time of all its fits and predictions.
-    failure : why it could not be fitted, or "".
-    tied : whether its losses, and those of all models before it, are not clearly greater than those of the best model:
-        by less than 1.645 standard errors of the differences row by row. The best model is tied with itself.
+    name, what : str
+        Its name, and its description in a few words.
+    judgement : Judgement or None
+        Its predictions and scores; None if it could not be fitted.
+    seconds : float
+        The time of all its fits and predictions.
+    failure : str
+        why it could not be fitted, or "".
+    tied : bool
+        Whether its losses, and those of all models before it, are not clearly greater than those of the best model: by
+        less than 1.645 standard errors of the differences row by row. The best model is tied with itself.
     """
 
     name: str
@@ -85,11 +90,16 @@ class Comparison:
 
     Attributes
     ----------
-    contenders : the models in their order.
-    by : the measure that ranks them.
-    task : "regression" or "classification".
-    rows, of : the number of rows that were used, and of all rows.
-    folds : the folds, the same for all models.
+    contenders : tuple of Contender
+        The models in their order.
+    by : str
+        The measure that ranks them.
+    task : Task
+        "regression" or "classification".
+    rows, of : int
+        The number of rows that were used, and of all rows.
+    folds : tuple of Fold
+        The folds, the same for all models.
     """
 
     contenders: tuple[Contender, ...]

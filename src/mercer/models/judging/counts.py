@@ -28,20 +28,30 @@ class CountFit:
 
     Attributes
     ----------
-    n : the number of rows.
-    deviance : the mean Poisson deviance, 2(y log(y/μ) − y + μ); about 1 for a Poisson distribution with means above 5.
-    dispersion : the mean of (y − μ)²/μ, which is 1 for a Poisson distribution; a larger value is overdispersion: counts
-        vary more than a Poisson distribution says.
-    error : the standard error of the dispersion.
-    interval : a 90 % interval of the dispersion, which decides whether it differs from 1.
-    theta : the size of a negative binomial distribution, variance μ + μ²/θ, with the same dispersion; infinite for a
+    n : int
+        The number of rows.
+    deviance : float
+        The mean Poisson deviance, 2(y log(y/μ) − y + μ); about 1 for a Poisson distribution with means above 5.
+    dispersion : float
+        The mean of (y − μ)²/μ, which is 1 for a Poisson distribution; a larger value is overdispersion: counts vary
+        more than a Poisson distribution says.
+    error : float
+        The standard error of the dispersion.
+    interval : tuple
+        A 90 % interval of the dispersion, which decides whether it differs from 1.
+    theta : float
+        The size of a negative binomial distribution, variance μ + μ²/θ, with the same dispersion; infinite for a
         Poisson distribution.
-    starts : the first count of each bin, shape (b,); a bin ends before the next one, and the last holds all larger
-        counts.
-    observed : the number of rows with a count in the bin, shape (b,).
-    poisson, overdispersed : the number that a Poisson distribution with these means, and the negative binomial
-        distribution with `theta`, lead to expect, shape (b,).
+    starts : Index
+        The first count of each bin, shape (b,); a bin ends before the next one, and the last holds all larger counts.
+    observed : array
+        The number of rows with a count in the bin, shape (b,).
+    poisson, overdispersed : array
+        The number that a Poisson distribution with these means, and the negative binomial distribution with `theta`,
+        lead to expect, shape (b,).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.uniform(1, 9, 4000)

@@ -48,16 +48,26 @@ def judge_by_folds(
 
     Parameters
     ----------
-    fit : a function of rows and their targets that returns a fitted classifier or regressor.
-    X, y : n rows and their targets or labels.
-    folds : the folds, from `mercer.tuning.folds.make_folds`.
-    groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
-    exposure : (n,) or None. The exposures, of which the targets are counts: the baseline is then one rate. By
-        default the column of X that is the exposure of the models.
-    intervals : whether 90 % intervals are scored, as by `judge`.
-    apart : whether the folds hold out whole groups, or later rows, as for `with_intervals`.
-    progress : called with a line of text before each fold.
+    fit : function
+        A function of rows and their targets that returns a fitted classifier or regressor.
+    X, y : array or frame, array
+        n rows and their targets or labels.
+    folds : sequence of Fold
+        The folds, from `mercer.tuning.folds.make_folds`.
+    groups
+        (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
+    exposure : array or None
+        (n,) or None. The exposures, of which the targets are counts: the baseline is then one rate. By default the
+        column of X that is the exposure of the models.
+    intervals : bool
+        Whether 90 % intervals are scored, as by `judge`.
+    apart : bool
+        Whether the folds hold out whole groups, or later rows, as for `with_intervals`.
+    progress
+        called with a line of text before each fold.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> from mercer.tuning.folds import make_folds
     >>> X = np.random.default_rng(0).normal(size=(60, 1))

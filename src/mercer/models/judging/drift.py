@@ -35,11 +35,17 @@ class Distribution:
 
     Attributes
     ----------
-    edges : the deciles of a number, ascending; empty for a category.
-    levels : the most frequent levels of a category; empty for a number.
-    shares : the shares of the present values up to each edge and above the last one, or of each level and all others.
-    rows : the number of present values.
+    edges : tuple of float
+        The deciles of a number, ascending; empty for a category.
+    levels : tuple of str
+        The most frequent levels of a category; empty for a number.
+    shares : tuple of float
+        The shares of the present values up to each edge and above the last one, or of each level and all others.
+    rows : int
+        The number of present values.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> d = Distribution.of(np.arange(100.0))
     >>> len(d.edges), round(sum(d.shares), 9)
@@ -86,11 +92,16 @@ class Drift(Caution):
 
     Attributes
     ----------
-    column : its name.
-    distance : between the two distributions, from 0 to 1.
-    threshold : the largest distance that is no drift.
-    where : the number, or the level, at which the shares differ most; None for all levels that are not listed.
-    before, now : the share of training rows and of new rows up to this number, or of this level.
+    column : str
+        Its name.
+    distance : float
+        between the two distributions, from 0 to 1.
+    threshold : float
+        The largest distance that is no drift.
+    where : float, str or None
+        The number, or the level, at which the shares differ most; None for all levels that are not listed.
+    before, now : float
+        The share of training rows and of new rows up to this number, or of this level.
     """
 
     column: str

@@ -39,12 +39,18 @@ class CoveragePart:
 
     Attributes
     ----------
-    low, high : the smallest and the largest prediction.
-    rows : the number of rows.
-    observed : the share of targets inside their intervals.
-    error : the standard error of that share if the promise holds.
-    width : the mean width of the intervals.
-    mae : the mean absolute error of the predictions.
+    low, high : float
+        The smallest and the largest prediction.
+    rows : int
+        The number of rows.
+    observed : float
+        The share of targets inside their intervals.
+    error : float
+        The standard error of that share if the promise holds.
+    width : float
+        The mean width of the intervals.
+    mae : float
+        The mean absolute error of the predictions.
     """
 
     low: float
@@ -63,11 +69,17 @@ def coverage_by_size(
 
     Parameters
     ----------
-    y, predictions : targets and predictions of held-out rows, shape (n,).
-    ends : their intervals, shape (n, 2).
-    coverage : the promised coverage of the intervals.
-    parts : the number of parts, of equally many rows.
+    y, predictions : array
+        Targets and predictions of held-out rows, shape (n,).
+    ends : array
+        Their intervals, shape (n, 2).
+    coverage : float
+        The promised coverage of the intervals.
+    parts : int
+        The number of parts, of equally many rows.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> y = np.arange(6.0)
     >>> ends = np.column_stack([y - 1, y + [1, 1, 1, 1, -0.5, -0.5]])           # the largest two are missed

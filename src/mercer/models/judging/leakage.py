@@ -53,13 +53,19 @@ class Leak(Caution):
 
     Attributes
     ----------
-    target : the name of the target.
-    columns : the columns, the most important first.
-    rule : how they give the target: one "column" alone, a "sum" or a "product" of several.
-    score : the share of the variance that they explain, or of rows whose class they give (the mean over classes), on
-        rows that did not choose them.
-    weights : the weights of a sum, or the exponents of a product; empty for one column.
-    classes : whether the target is a class.
+    target : str
+        The name of the target.
+    columns : tuple of str
+        The columns, the most important first.
+    rule : {"column", "sum", "product"}
+        How they give the target: one "column" alone, a "sum" or a "product" of several.
+    score : float
+        The share of the variance that they explain, or of rows whose class they give (the mean over classes), on rows
+        that did not choose them.
+    weights : tuple of float
+        The weights of a sum, or the exponents of a product; empty for one column.
+    classes : bool
+        Whether the target is a class.
     """
 
     target: str
@@ -98,10 +104,15 @@ def leakage(
 
     Parameters
     ----------
-    X, y : the training rows and their targets.
-    held_out : (Z, z), the rows that score the model, or None.
-    classes, target : as for `find_leaks`.
+    X, y : array or frame, array
+        The training rows and their targets.
+    held_out
+        (Z, z), the rows that score the model, or None.
+    classes, target : bool, str
+        As for `find_leaks`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> y = X[:, 0] + X[:, 1]
@@ -123,11 +134,17 @@ def find_leaks(
 
     Parameters
     ----------
-    X, y : rows (an array, a pandas or Polars frame) and their targets. Sparse matrices and other objects have no leaks.
-    classes : whether y are labels.
-    target : the name of the target, for the words.
-    random_state : seed of the sample of rows.
+    X, y : array or frame, array
+        Rows (an array, a pandas or Polars frame) and their targets. Sparse matrices and other objects have no leaks.
+    classes : bool
+        Whether y are labels.
+    target : str
+        The name of the target, for the words.
+    random_state : int
+        Seed of the sample of rows.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(200, 4))

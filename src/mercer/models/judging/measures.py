@@ -77,10 +77,14 @@ class Guesses(NamedTuple):
 
     Attributes
     ----------
-    mean, median : the mean and the median of the training targets, shape (n,); NaN for classes.
-    low, high : the ends of the middle 90 % of the training targets, shape (n,); NaN for classes.
-    right : whether the most frequent class of the training rows is the true one, as 0 or 1; NaN for numbers.
-    share : the share of the true class among the training rows; NaN for numbers.
+    mean, median : array
+        The mean and the median of the training targets, shape (n,); NaN for classes.
+    low, high : array
+        The ends of the middle 90 % of the training targets, shape (n,); NaN for classes.
+    right : array
+        Whether the most frequent class of the training rows is the true one, as 0 or 1; NaN for numbers.
+    share : array
+        The share of the true class among the training rows; NaN for numbers.
     """
 
     mean: Matrix
@@ -97,15 +101,23 @@ class Predicted:
 
     Attributes
     ----------
-    y, predictions : the targets and their predictions, shape (n,).
-    guesses : the predictions of the baseline.
-    classes : the labels that the columns of `probabilities` stand for; None for a regression.
-    probabilities : shape (n, k), or None.
-    counts : whether the targets are counts and the predictions their means.
-    units : the number of the row, or of the group of rows, that each prediction belongs to, shape (n,); None if all are
+    y, predictions : array
+        The targets and their predictions, shape (n,).
+    guesses : Guesses
+        The predictions of the baseline.
+    classes : array or None
+        The labels that the columns of `probabilities` stand for; None for a regression.
+    probabilities : array or None
+        Shape (n, k), or None.
+    counts : bool
+        Whether the targets are counts and the predictions their means.
+    units : Index or None
+        The number of the row, or of the group of rows, that each prediction belongs to, shape (n,); None if all are
         independent.
-    intervals : the ends of 90 % intervals, shape (n, 2), or None.
-    rate : whether the baseline is one rate for all rows times their exposures.
+    intervals : array or None
+        The ends of 90 % intervals, shape (n, 2), or None.
+    rate : bool
+        Whether the baseline is one rate for all rows times their exposures.
     """
 
     y: NDArray[Any]

@@ -51,7 +51,8 @@ class Far(Caution):
 
     Attributes
     ----------
-    rows, of : the number of such rows, and of all rows that were looked at, at most 300.
+    rows, of : int
+        The number of such rows, and of all rows that were looked at, at most 300.
     """
 
     rows: int
@@ -81,8 +82,11 @@ class Watch:
 
     Parameters
     ----------
-    model : a fitted model with its provenance. Without one, nothing is compared.
+    model : estimator
+        A fitted model with its provenance. Without one, nothing is compared.
 
+    Examples
+    --------
     >>> import numpy as np, pandas as pd, mercer as mc
     >>> from mercer.models.provenance import Provenance
     >>> rng = np.random.default_rng(0)

@@ -34,10 +34,14 @@ class Overlap(Caution):
 
     Attributes
     ----------
-    rows, of : the number of such rows (an estimate if not `exact`), and of all rows that were compared.
-    chance : the share of rows that would equal a training row if columns were independent.
-    exact : whether the digests of all training rows are known.
-    held_out : whether the rows were held out from the fit; otherwise they come from another table.
+    rows, of : int
+        The number of such rows (an estimate if not `exact`), and of all rows that were compared.
+    chance : float
+        The share of rows that would equal a training row if columns were independent.
+    exact : bool
+        Whether the digests of all training rows are known.
+    held_out : bool
+        Whether the rows were held out from the fit; otherwise they come from another table.
     """
 
     rows: int
@@ -79,11 +83,16 @@ class Seen:
 
     Attributes
     ----------
-    digests : sorted. Of more than 10,000 rows only the smallest digests are kept; as digests are random numbers, these
-        stand for a random sample of the rows.
-    limit : the largest digest that would have been kept.
-    rows : the number of training rows.
+    digests : Digests
+        sorted. Of more than 10,000 rows only the smallest digests are kept; as digests are random numbers, these stand
+        for a random sample of the rows.
+    limit : int
+        The largest digest that would have been kept.
+    rows : int
+        The number of training rows.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     >>> overlap = Seen.of(X, y).overlap(X[5:], y[5:], held_out=False)
@@ -121,8 +130,10 @@ target: the scores are too good for new rows
 
         Parameters
         ----------
-        X, y : rows and their targets, with the columns of the training rows in the same order.
-        held_out : whether the rows were held out from the fit.
+        X, y : array or frame, array
+            Rows and their targets, with the columns of the training rows in the same order.
+        held_out : bool
+            Whether the rows were held out from the fit.
         """
         keys = keys_with_targets(X, y)
         if keys is None or not len(keys[0]):

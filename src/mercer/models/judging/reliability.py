@@ -28,11 +28,17 @@ class ReliabilityCurve:
 
     Attributes
     ----------
-    predicted, observed, counts : the mean probability, the observed share and the number of rows of each bin.
-    lower, upper : the binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
-    error : Σ counts |observed − predicted|/n, the expected calibration error.
-    brier : mean (probability − happened)².
+    predicted, observed, counts : array, Index
+        The mean probability, the observed share and the number of rows of each bin.
+    lower, upper : array
+        The binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
+    error : float
+        Σ counts |observed − predicted|/n, the expected calibration error.
+    brier : float
+        mean (probability − happened)².
 
+    Examples
+    --------
     >>> import numpy as np
     >>> p = np.random.default_rng(0).uniform(size=1000)
     >>> curve = ReliabilityCurve.of(np.random.default_rng(1).uniform(size=1000) < p, p, bins=4)

@@ -27,8 +27,10 @@ class UnseenClasses(Caution):
 
     Attributes
     ----------
-    classes : the labels.
-    rows, of : the number of rows with such a label, and of all rows.
+    classes
+        The labels.
+    rows, of : int
+        The number of rows with such a label, and of all rows.
     """
 
     classes: tuple[Any, ...]
@@ -72,9 +74,12 @@ class UnseenValues(Caution):
 
     Attributes
     ----------
-    column, rows : the column, and the number of such rows.
-    low, high : the training range of a number; None for a category.
-    more : the number of further columns with such rows.
+    column, rows : str, int
+        The column, and the number of such rows.
+    low, high : float or None
+        The training range of a number; None for a category.
+    more : int
+        The number of further columns with such rows.
     """
 
     column: str
@@ -101,8 +106,10 @@ class NewlyMissing(Caution):
 
     Attributes
     ----------
-    cells : the number of missing values.
-    columns : the columns, those with most of them first.
+    cells : int
+        The number of missing values.
+    columns : tuple of str
+        The columns, those with most of them first.
     """
 
     cells: int
@@ -122,10 +129,13 @@ class Outside(Caution):
 
     Attributes
     ----------
-    rows, of : the number of such rows, and of all rows.
-    columns : the columns, those with most such rows first.
-    chance : the share of such rows among rows like the training rows: each of d columns of n rows is left with a
-        probability of 2/(n + 1).
+    rows, of : int
+        The number of such rows, and of all rows.
+    columns : tuple of str
+        The columns, those with most such rows first.
+    chance : float
+        The share of such rows among rows like the training rows: each of d columns of n rows is left with a probability
+        of 2/(n + 1).
     """
 
     rows: int

@@ -45,9 +45,12 @@ class Belief:
 
     Attributes
     ----------
-    mean : the means, shape (M, t), one column per target.
-    root : G with covariance GGᵀ, shape (M, q), or (M,) for a diagonal G.
-    flat : orthonormal directions of infinite variance, shape (M, p).
+    mean : array
+        The means, shape (M, t), one column per target.
+    root : array
+        G with covariance GGᵀ, shape (M, q), or (M,) for a diagonal G.
+    flat : array
+        orthonormal directions of infinite variance, shape (M, p).
     """
 
     mean: Matrix
@@ -67,13 +70,16 @@ class Belief:
 class Conditioning:
     """A belief given data: posterior and evidence for every precision of noise and every scale of the prior.
 
-    Parameters
-    ----------
-    prior : the belief before the data, whose covariance the methods divide by `alpha`.
-    Phi, y, roots : features (n, M), targets (n, t), √w (n,) or None.
-
     With (I − QQᵀ)Φ̃G = U S Vᵀ and targets z = ỹ − Φ̃m₀ with coordinates c = Uᵀz, the targets are independent, with
     variance 1/β + S²/alpha along U and 1/β in all other directions.
+
+    Parameters
+    ----------
+    prior : Belief
+        The belief before the data, whose covariance the methods divide by `alpha`.
+    Phi, y, roots : array, array or None
+        Features (n, M), targets (n, t), √w (n,) or None.
+
     """
 
     def __init__(self, prior: Belief, Phi: Matrix, y: Matrix, roots: Matrix | None) -> None:

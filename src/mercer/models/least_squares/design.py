@@ -25,9 +25,12 @@ class Design:
 
     Attributes
     ----------
-    kernel : φ(x)ᵀφ(z).
-    phi : the map, or None for the columns themselves.
-    implicit : whether they come from a kernel, so that the dual form never needs phi.
+    kernel : Kernel
+        φ(x)ᵀφ(z).
+    phi
+        The map, or None for the columns themselves.
+    implicit : bool
+        Whether they come from a kernel, so that the dual form never needs phi.
     """
 
     kernel: Kernel

@@ -25,12 +25,19 @@ class LocalFits:
 
     Parameters
     ----------
-    kernel : a kernel, or a conditionally positive definite function.
-    X, y : n points and their values, shapes (n, d) and (n, t).
-    ridge : numbers that are added to the diagonal, shape (n,).
-    k : the number of neighbours.
-    degree : the degree of the polynomial, in coordinates in which each neighbourhood fills [−1, 1]; −1 for none.
+    kernel : Similarity
+        A kernel, or a conditionally positive definite function.
+    X, y : array
+        n points and their values, shapes (n, d) and (n, t).
+    ridge : array
+        Numbers that are added to the diagonal, shape (n,).
+    k : int
+        The number of neighbours.
+    degree : int
+        The degree of the polynomial, in coordinates in which each neighbourhood fills [−1, 1]; −1 for none.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.arange(100.0)[:, None]
     >>> LocalFits(mc.Polyharmonic(1), X, X**2, np.zeros(100), 2, 0)(np.array([[2.5]]))     # a straight line from 2 to 3

@@ -19,14 +19,23 @@ class Summary:
 
     Attributes
     ----------
-    title : the name of the model.
-    facts : names and values of the statistics of the whole fit, in order.
-    names : the names of the coefficients, the intercept last; empty for a kernel.
-    table : coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
-    coverage : the coverage of the confidence intervals.
-    notes : remarks below the table.
-    statistic : "t" if the dispersion was estimated, else "z".
+    title : str
+        The name of the model.
+    facts : dict
+        Names and values of the statistics of the whole fit, in order.
+    names : list of str
+        The names of the coefficients, the intercept last; empty for a kernel.
+    table : array
+        coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
+    coverage : float
+        The coverage of the confidence intervals.
+    notes : tuple of str
+        remarks below the table.
+    statistic : str
+        "t" if the dispersion was estimated, else "z".
 
+    Examples
+    --------
     >>> print(Summary("GLM", {"rows": "3"}, ["x0"], np.array([[1.0, 0.5, 2.0, 0.0455, 0.02, 1.98]]), 0.95))
     GLM
     rows  3

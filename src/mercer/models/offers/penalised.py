@@ -30,8 +30,10 @@ class Effort(NamedTuple):
 
     Attributes
     ----------
-    search, exact : those of the whole search for the penalty, and of an exact fit.
-    steps : the Newton steps of a fit on centres.
+    search, exact : float
+        those of the whole search for the penalty, and of an exact fit.
+    steps : float
+        The Newton steps of a fit on centres.
     """
 
     search: float

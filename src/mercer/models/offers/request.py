@@ -36,18 +36,30 @@ class Request:
 
     Attributes
     ----------
-    task : "regression" or "classification".
-    kernel : a kernel, or None for the default of the model.
-    own_kernel : whether the caller set the kernel.
-    plan, clock : the given seconds, as a cost model and as a clock.
-    centers : the number of centres, or None for the default.
-    seed : the seed of samples and folds.
-    progress : called with a line of text.
-    roles : the roles of columns, for automatic models.
-    weights : how often each row counts, or None.
-    class_weight : how much errors count by class, or None; `weights` do not include it.
-    choices : the choices that were made, in words.
-    last : the rows that the last fit used; None before it.
+    task : Task
+        "regression" or "classification".
+    kernel : Kernel or None
+        A kernel, or None for the default of the model.
+    own_kernel : bool
+        Whether the caller set the kernel.
+    plan, clock : Plan, Clock
+        The given seconds, as a cost model and as a clock.
+    centers : int or None
+        The number of centres, or None for the default.
+    seed : int
+        The seed of samples and folds.
+    progress : function
+        called with a line of text.
+    roles : dict
+        The roles of columns, for automatic models.
+    weights
+        How often each row counts, or None.
+    class_weight : dict, "balanced" or None
+        How much errors count by class, or None; `weights` do not include it.
+    choices : list of str
+        The choices that were made, in words.
+    last : LastFit or None
+        The rows that the last fit used; None before it.
     """
 
     task: Task

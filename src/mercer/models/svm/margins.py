@@ -33,14 +33,22 @@ class Margin:
 
     Attributes
     ----------
-    between : the two sides, the negative one first.
-    rows : the number of training points.
-    margin : 1/‖f‖, the distance of f = ±1 from f = 0 in the space of the kernel.
-    free, bounded : the number of support vectors on the margin, and of those whose coefficient is at its bound.
-    errors : the number of training points on the wrong side; None if the time limit left no time to visit them all.
-    loo_support, loo_slack : upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
-    loo_span : its estimate by the span; None beyond 5 000 support vectors.
-    C : for `NuSVC`, the C to which the leave-one-out figures refer (a fit without a row would have another C).
+    between : tuple
+        The two sides, the negative one first.
+    rows : int
+        The number of training points.
+    margin : float
+        1/‖f‖, the distance of f = ±1 from f = 0 in the space of the kernel.
+    free, bounded : int
+        The number of support vectors on the margin, and of those whose coefficient is at its bound.
+    errors : int or None
+        The number of training points on the wrong side; None if the time limit left no time to visit them all.
+    loo_support, loo_slack : float
+        upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
+    loo_span : float or None
+        Its estimate by the span; None beyond 5 000 support vectors.
+    C : float or None
+        For `NuSVC`, the C to which the leave-one-out figures refer (a fit without a row would have another C).
     """
 
     between: tuple[str, str]
@@ -93,13 +101,20 @@ class Sides:
 
     Attributes
     ----------
-    between : the two sides of each function, the negative one first.
-    rows, errors : the numbers of training points of each function, and of those on the wrong side (−1 if unknown).
-    intercept : b of each function.
-    ends : where the support vectors of each function begin and end.
-    support : their positions: among the rows as `functions` returns them, among the support vectors in a model.
-    beta, bound, values : their coefficients, the largest allowed |β|, and f at these points.
-    range : R², the largest value of the kernel less the smallest.
+    between : tuple
+        The two sides of each function, the negative one first.
+    rows, errors : Index
+        The numbers of training points of each function, and of those on the wrong side (−1 if unknown).
+    intercept : array
+        b of each function.
+    ends : Index
+        Where the support vectors of each function begin and end.
+    support : Index
+        Their positions: among the rows as `functions` returns them, among the support vectors in a model.
+    beta, bound, values : array
+        Their coefficients, the largest allowed |β|, and f at these points.
+    range : float
+        R², the largest value of the kernel less the smallest.
     """
 
     between: tuple[tuple[str, str], ...]

@@ -95,11 +95,14 @@ class Softmax:
 
         Parameters
         ----------
-        values, codes : those of held-out rows: on the rows that it was fitted to, a model is right too often.
-        weights : how often each row counts; they do not include class weights.
-        shifted : whether b is fitted, for values that class weights have moved; otherwise it is 0, and the class of
-            the largest value is the most probable one. None fits b if the likelihood supports it: if it is better by
-            more than one unit of its logarithm for each of the k − 1 further parameters (Akaike's criterion).
+        values, codes : array, Index
+            those of held-out rows: on the rows that it was fitted to, a model is right too often.
+        weights : array or None
+            How often each row counts; they do not include class weights.
+        shifted : bool or None
+            Whether b is fitted, for values that class weights have moved; otherwise it is 0, and the class of the
+            largest value is the most probable one. None fits b if the likelihood supports it: if it is better by more
+            than one unit of its logarithm for each of the k − 1 further parameters (Akaike's criterion).
         """
         if shifted is None:
             plain, moved = (cls.fit(values, codes, weights, shifted=each) for each in (False, True))

@@ -35,13 +35,17 @@ class Solver:
 
     Parameters
     ----------
-    model : the model, with its `tol`, `max_iter`, `max_time`, `progress` and callbacks.
+    model : estimator
+        The model, with its `tol`, `max_iter`, `max_time`, `progress` and callbacks.
 
     Attributes
     ----------
-    go_on : whether no listener has stopped this fit.
-    hurried : whether kernel values were not stored because half of the time was over.
-    interrupt : the interrupt that ended the fit, or None.
+    go_on : bool
+        Whether no listener has stopped this fit.
+    hurried : bool
+        Whether kernel values were not stored because half of the time was over.
+    interrupt
+        The interrupt that ended the fit, or None.
     """
 
     def __init__(self, model: Any) -> None:

@@ -79,10 +79,14 @@ def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matr
 
     Parameters
     ----------
-    f : the kernel.
-    support, ends, coef : support vectors sorted by class, where each class begins and ends, and coefficients by rows.
-    b : one constant per pair.
-    points : where to evaluate.
+    f : Similarity
+        The kernel.
+    support, ends, coef
+        support vectors sorted by class, where each class begins and ends, and coefficients by rows.
+    b : array
+        One constant per pair.
+    points : Points
+        Where to evaluate.
     """
     k = len(ends) - 1
     one, other = np.triu_indices(k, 1)

@@ -53,22 +53,33 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
 
     A subclass has the parameters `kernel`, `tol`, `max_iter`, `max_time` and `progress`.
 
-    Attributes
-    ----------
-    support_ : positions of the support vectors among the rows of `fit`.
-    dual_coef_, intercept_ : their coefficients, shape (support vectors, functions), and one constant per function.
-    support_vectors_ : the support vectors, in the form in which they were passed.
-    bounded_ : for each of them, whether its coefficient is at its bound (in any function); the others are free.
-    function_ : Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
-    gap_ : the largest violation of optimality, in float64; infinite if the time limit left no time to compute it.
-    objective_ : the dual objective of each problem; NaN if the time limit left no time to compute it.
-    duality_gap_ : a bound of the distance of each problem from its optimum: the primal at `function_` less the dual.
-    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
-    end_ : why the fit ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
-        "interrupted", "unbounded", "stalled", or "no margin" if no margin separates the classes.
-
     At the time limit the model is the function reached by then, of at least a few hundred rows spread over all rows.
     The limit counts from the beginning of `fit`, and is checked while kernel values are computed, too.
+
+    Attributes
+    ----------
+    support_ : array
+        Positions of the support vectors among the rows of `fit`.
+    dual_coef_, intercept_ : array, float or array
+        Their coefficients, shape (support vectors, functions), and one constant per function.
+    support_vectors_
+        The support vectors, in the form in which they were passed.
+    bounded_ : array
+        For each of them, whether its coefficient is at its bound (in any function); the others are free.
+    function_ : Expansion
+        Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
+    gap_
+        The largest violation of optimality, in float64; infinite if the time limit left no time to compute it.
+    objective_
+        The dual objective of each problem; NaN if the time limit left no time to compute it.
+    duality_gap_ : float
+        A bound of the distance of each problem from its optimum: the primal at `function_` less the dual.
+    n_iter_, status_ : int, str
+        The number of pairs that were moved, and how the fit ended.
+    end_
+        why the fit ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
+        "interrupted", "unbounded", "stalled", or "no margin" if no margin separates the classes.
+
     """
 
     _indefinite = True

@@ -89,20 +89,30 @@ def sums(
 
     Parameters
     ----------
-    similarity : w, a kernel or a smoothing weight, on any objects.
-    x : the n data points, prepared by `similarity.prepare`.
-    V : (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights. A broadcast row (such as
+    similarity : Similarity
+        w, a kernel or a smoothing weight, on any objects.
+    x : Points
+        The n data points, prepared by `similarity.prepare`.
+    V : Float
+        (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights. A broadcast row (such as
         np.broadcast_to(1.0, (n, 1))) is known to be the same everywhere.
-    z : the m queries; by default the data points themselves.
-    degree : the largest degree of the monomials; above 0 points must be dense vectors. u is in units of the
-        similarity's sigma (per column; 1 if it has none), whatever `scale` is.
-    exclude : whether row j is left out of its own sum (leave-one-out); only without z.
-    scale : (m,) factors > 0 of the similarity's width, one per query, or None.
-    tolerance : the error of column c, relative to Σᵢ w |u^α| rᵢ · maxᵢ|Vᵢc| for the query; the size rᵢ of row i is its
-        largest entry, each in units of the largest in its column. With a column of ones (or of the sample weights
-        that the others are multiplied by) sums of one sign are accurate relative to themselves, even far from all
-        data. Compact weights on a line and the Laplacian are exact up to rounding.
+    z : Points or None
+        The m queries; by default the data points themselves.
+    degree : int
+        The largest degree of the monomials; above 0 points must be dense vectors. u is in units of the similarity's
+        sigma (per column; 1 if it has none), whatever `scale` is.
+    exclude : bool
+        Whether row j is left out of its own sum (leave-one-out); only without z.
+    scale
+        (m,) factors > 0 of the similarity's width, one per query, or None.
+    tolerance : float
+        The error of column c, relative to Σᵢ w |u^α| rᵢ · maxᵢ|Vᵢc| for the query; the size rᵢ of row i is its largest
+        entry, each in units of the largest in its column. With a column of ones (or of the sample weights that the
+        others are multiplied by) sums of one sign are accurate relative to themselves, even far from all data. Compact
+        weights on a line and the Laplacian are exact up to rounding.
 
+    Examples
+    --------
     >>> import numpy as np, mercer as mc
     >>> k = mc.Gaussian(1.0)
     >>> x = k.prepare([[0.0], [1.0], [2.0]])
