@@ -11,6 +11,7 @@ Every product is a sum over blocks of rows, each of which is computed, used and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,27 @@ from mercer.memory import within
 Matrix = NDArray[np.float64]
 # A centre is kept if it adds more than this many rounding errors of the largest k(z, z) to the span of the others.
 ROUNDINGS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowTerms:
+    """w∘U − B M, row by row: what `Nystrom.normal` does between its two products, as arrays with one row per point.
+
+    Attributes
+    ----------
+    weights : w, shape (n, 1), or None for ones.
+    basis : B, shape (n, p), or None for no second term.
+    inside : M, shape (p, t).
+    """
+
+    weights: Matrix | None
+    basis: Matrix | None
+    inside: Matrix
+
+    def __call__(self, rows: slice, U: Matrix) -> Matrix:
+        if self.weights is not None:
+            U = self.weights[rows] * U
+        return U if self.basis is None else U - self.basis[rows] @ self.inside
 
 
 class Nystrom:

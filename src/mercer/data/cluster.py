@@ -1,0 +1,276 @@
+"""Work on a Dask cluster: the only module that knows Dask.
+
+Tasks are pure functions of their arguments and stay on no particular worker, so the scheduler repeats those of a worker
+that died. Small values (centres, coefficients) are tasks of their own, which can be repeated, too; slices of arrays that
+this process holds are sent straight to the workers, and sent again if they are lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+Array = NDArray[Any]
+SHARE = 0.3
+"""The share of a worker's memory that rows may take: it begins to write to disk at 0.6."""
+WIDTH = 8
+"""Parts that one task adds up."""
+ATTEMPTS = 4
+"""How often a computation is started if parts that were sent to workers are lost with them."""
+EXAMPLES = {"b": False, "i": 1, "u": 1, "f": 1.0}
+
+
+class ClusterLost(InvalidInput):
+    """The scheduler of a cluster, or a task that killed several workers, cannot be reached any more."""
+
+
+def is_dask(value: Any) -> bool:
+    """Whether a value is a collection of Dask, which is not imported for this.
+
+    >>> is_dask(np.ones(3))
+    False
+    """
+    return type(value).__module__.partition(".")[0] == "dask" and hasattr(value, "__dask_graph__")
+
+
+def is_bag(value: Any) -> bool:
+    """Whether a value is a bag of Dask: a sequence of any objects in partitions."""
+    return is_dask(value) and type(value).__module__.startswith("dask.bag")
+
+
+def is_frame_of_dask(value: Any) -> bool:
+    """Whether a value is a data frame of Dask."""
+    return is_dask(value) and hasattr(value, "columns") and hasattr(value, "to_delayed")
+
+
+def in_memory(value: Any) -> Any:
+    """A collection of Dask as NumPy or pandas holds it; any other value unchanged."""
+    return value.compute() if is_dask(value) else value
+
+
+class Cluster:
+    """Where tasks run: a client's cluster, or the threads of this process.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        By default the active client, or Dask's threaded scheduler if there is none.
+
+    >>> cluster = Cluster()
+    >>> cluster.result(lambda: cluster.tree([cluster.task(pow, 2, k) for k in range(4)], lambda *parts: sum(parts)))
+    15
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        try:
+            import dask
+        except ImportError:
+            raise InvalidInput(
+                "Rows on a cluster need Dask",
+                got="an installation without it",
+                advice='Install it with: pip install "mercer[dask]"',
+            ) from None
+        self._dask, self.client = dask, _active() if client is None else client
+        self._sent: dict[int, tuple[Array, list[Any]]] = {}
+        self._kept: list[Any] = []
+
+    @property
+    def threads(self) -> int:
+        """Tasks that run at the same time, at least one: an adaptive cluster may have no worker yet."""
+        if self.client is None:
+            from dask.system import CPU_COUNT
+
+            return int(self._dask.config.get("num_workers", None) or CPU_COUNT)
+        return max(1, sum(self.client.nthreads().values()))
+
+    def memory(self) -> tuple[float, float]:
+        """Bytes of all workers together, and bytes per task of the worker with the least; infinite if not limited."""
+        if self.client is None:
+            return np.inf, np.inf
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [(worker["memory_limit"] or np.inf, max(1, worker["nthreads"])) for worker in workers]
+        return sum(limit for limit, _ in limits) or np.inf, min((limit / n for limit, n in limits), default=np.inf)
+
+    # -- tasks --------------------------------------------------------------------------------------------------------
+
+    def task(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A call that runs on a worker; arguments may be other tasks."""
+        return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+
+    def shared(self, value: Any) -> Any:
+        """A small value for many tasks, sent once: a task that returns it."""
+        return self.kept([self.task(_same, self._dask.delayed(value, traverse=False))])[0]
+
+    def kept(self, tasks: list[Any]) -> list[Any]:
+        """The same tasks, whose results stay on the workers; those of a worker that dies are computed again."""
+        if self.client is None or not tasks:
+            return tasks
+        kept = list(self.client.persist(tasks, optimize_graph=False))
+        self._kept += kept
+        return kept
+
+    def sent(self, A: Array, spans: list[slice]) -> list[Any]:
+        """The rows of an array in these spans, on the workers, sent once; one row if all of them are equal."""
+        known = self._sent.get(id(A))
+        if known is not None and known[0] is A:
+            return known[1]
+        if (A == A[:1]).all():
+            parts = [self.shared(A[:1].copy())] * len(spans)
+        elif self.client is None:
+            parts = [A[span] for span in spans]
+        else:
+            parts = self.client.scatter([A[span] for span in spans], hash=False)
+        self._sent[id(A)] = A, parts
+        return parts
+
+    def forget(self, A: Array) -> None:
+        """Release the rows of an array that were sent."""
+        self._sent.pop(id(A), None)
+
+    def tree(self, parts: list[Any], merge: Callable[..., Any]) -> Any:
+        """One task from many: every `merge` takes a few parts, in their order."""
+        while len(parts) > 1:
+            parts = [self.task(merge, *parts[i : i + WIDTH]) for i in range(0, len(parts), WIDTH)]
+        return parts[0]
+
+    def result(self, make: Callable[[], Any]) -> Any:
+        """The value of the task that `make` returns. It is made again if something that was sent to a worker is lost."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._value(make())
+            except CancelledError as error:
+                if attempt == ATTEMPTS - 1 or self.client is None or self.client.status != "running":
+                    raise _lost(self.client, error) from error
+                self._sent.clear()
+        raise AssertionError
+
+    def _value(self, task: Any) -> Any:
+        if self.client is None:
+            return task.compute(scheduler="threads", optimize_graph=False)
+        try:
+            future = self.client.compute(task, optimize_graph=False)
+            try:
+                return future.result()
+            except BaseException:
+                future.cancel()
+                raise
+            finally:
+                future.release()
+        except (OSError, TimeoutError) as error:
+            raise _lost(self.client, error) from error
+        except Exception as error:
+            if type(error).__name__ == "KilledWorker":
+                raise ClusterLost(
+                    "A task must not end the worker that runs it",
+                    got=f"{error}",
+                    advice="Give workers more memory or fewer threads, or make the partitions smaller: X.rechunk, "
+                    "frame.repartition.",
+                ) from error
+            raise
+
+    def release(self) -> None:
+        """Release everything that this computation keeps on the workers, at once."""
+        kept, self._kept, self._sent = self._kept, [], {}
+        if self.client is not None and kept:
+            from distributed import futures_of
+
+            with contextlib.suppress(Exception):  # the cluster may be gone
+                for future in futures_of(kept):
+                    future.release()
+
+
+def _active() -> Any:
+    """The active client, or None; without a client there is no need to load `distributed`."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
+
+    try:
+        return Client.current()
+    except ValueError:
+        return None
+
+
+def _lost(client: Any, error: BaseException) -> ClusterLost:
+    where = "the cluster" if client is None else f"the cluster at {client.scheduler.address}"
+    return ClusterLost(
+        "The scheduler and the workers of a cluster must stay reachable during a computation",
+        got=f"no answer from {where} ({type(error).__name__}: {error})",
+        advice="Start the cluster again and repeat the call; with `checkpoint` a fit continues where it was.",
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# -- lazy results ------------------------------------------------------------------------------------------------------
+
+
+def each_block(call: Callable[..., Any], model: Any, X: Any) -> Any:
+    """`call(model, rows)` on every block of rows of a Dask array or frame, lazily.
+
+    A Dask array for an array; for a frame a series or a frame with its index. Shape and type are found on one made-up
+    row, and stated to Dask, which computes nothing here. The model is one task, not a part of every task.
+    """
+    import dask
+
+    sent = dask.delayed(model, traverse=False)
+    if is_frame_of_dask(X):
+        example = _checked(call(model, X._meta_nonempty))
+        return X.map_partitions(_on_frame, sent, call, example[:0], meta=_labelled(X._meta, example[:0]))
+    if getattr(X, "ndim", 0) != 2:
+        raise InvalidInput(
+            "Rows of Dask must be a two-dimensional array or a data frame",
+            got=f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimensions",
+            advice="Reshape it, or compute it first: X.compute().",
+        )
+    X = whole_rows(X)
+    example = _checked(call(model, np.full((1, X.shape[1]), EXAMPLES.get(X.dtype.kind, 1.0), X.dtype)))
+    layout: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], *example.shape[1:])}
+    if example.ndim > 2:
+        layout["new_axis"] = list(range(2, example.ndim))
+    return X.map_blocks(_on_array, sent, call, example[:0], dtype=example.dtype, meta=example[:0], **layout)
+
+
+def whole_rows(X: Any) -> Any:
+    """A Dask array with rows in one piece: chunks of the same rows are joined, and no row changes its chunk."""
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _checked(result: Any) -> Array:
+    if not isinstance(result, np.ndarray) or result.ndim == 0:
+        raise InvalidInput(
+            "On rows of Dask a method must return one array",
+            got=type(result).__name__,
+            advice="Compute the rows first, X.compute(), or ask for one result at a time.",
+        )
+    return result
+
+
+def _on_array(X: Any, model: Any, call: Callable[..., Any], nothing: Array) -> Array:
+    return np.asarray(call(model, X)) if len(X) else nothing
+
+
+def _on_frame(X: Any, model: Any, call: Callable[..., Any], nothing: Array) -> Any:
+    return _labelled(X, np.asarray(call(model, X)) if len(X) else nothing)
+
+
+def _labelled(X: Any, values: Array) -> Any:
+    """Values as a series or a frame with the index of the rows."""
+    frame = type(X)(values[:, None] if values.ndim == 1 else values, index=X.index)
+    return frame.iloc[:, 0] if values.ndim == 1 else frame
+
+
+def row_blocks(X: Any) -> list[Any]:
+    """The blocks of rows of a Dask array or frame, as tasks."""
+    blocks: Iterator[Any] = iter(X.to_delayed() if is_frame_of_dask(X) else whole_rows(X).to_delayed().ravel())
+    return list(blocks)
