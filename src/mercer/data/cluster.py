@@ -1,8 +1,8 @@
 """Work on a Dask cluster: the only module that knows Dask.
 
 Tasks are pure functions of their arguments and stay on no particular worker, so the scheduler repeats those of a worker
-that died. Small values (centres, coefficients) are tasks of their own, which can be repeated, too; slices of arrays that
-this process holds are sent straight to the workers, and sent again if they are lost.
+that died. Small values (centres, coefficients) are tasks of their own, which can be repeated, too; slices of arrays
+that this process holds are sent straight to the workers, and sent again if they are lost.
 """
 
 from __future__ import annotations
@@ -72,15 +72,18 @@ class Cluster:
     def __init__(self, client: Any = None) -> None:
         try:
             import dask
+            from dask.delayed import delayed
         except ImportError:
             raise InvalidInput(
                 "Rows on a cluster need Dask",
                 got="an installation without it",
                 advice='Install it with: pip install "mercer[dask]"',
             ) from None
-        self._dask, self.client = dask, _active() if client is None else client
+        self._config, self._delayed, self.client = dask.config, delayed, _active() if client is None else client
         self._sent: dict[int, tuple[Array, list[Any]]] = {}
         self._kept: list[Any] = []
+        if self.client is not None and self.client.status != "running":
+            raise _lost(self.client, f"the client is {self.client.status}")
 
     @property
     def threads(self) -> int:
@@ -88,14 +91,16 @@ class Cluster:
         if self.client is None:
             from dask.system import CPU_COUNT
 
-            return int(self._dask.config.get("num_workers", None) or CPU_COUNT)
-        return max(1, sum(self.client.nthreads().values()))
+            return int(self._config.get("num_workers", None) or CPU_COUNT)
+        with self._reachable():
+            return max(1, sum(self.client.nthreads().values()))
 
     def memory(self) -> tuple[float, float]:
         """Bytes of all workers together, and bytes per task of the worker with the least; infinite if not limited."""
         if self.client is None:
             return np.inf, np.inf
-        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        with self._reachable():
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [(worker["memory_limit"] or np.inf, max(1, worker["nthreads"])) for worker in workers]
         return sum(limit for limit, _ in limits) or np.inf, min((limit / n for limit, n in limits), default=np.inf)
 
@@ -103,17 +108,18 @@ class Cluster:
 
     def task(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """A call that runs on a worker; arguments may be other tasks."""
-        return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+        return self._delayed(function, pure=False, traverse=False)(*arguments)
 
     def shared(self, value: Any) -> Any:
         """A small value for many tasks, sent once: a task that returns it."""
-        return self.kept([self.task(_same, self._dask.delayed(value, traverse=False))])[0]
+        return self.kept([self.task(_same, self._delayed(value, traverse=False))])[0]
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """The same tasks, whose results stay on the workers; those of a worker that dies are computed again."""
         if self.client is None or not tasks:
             return tasks
-        kept = list(self.client.persist(tasks, optimize_graph=False))
+        with self._reachable():
+            kept = list(self.client.persist(tasks, optimize_graph=False))
         self._kept += kept
         return kept
 
@@ -122,12 +128,13 @@ class Cluster:
         known = self._sent.get(id(A))
         if known is not None and known[0] is A:
             return known[1]
-        if (A == A[:1]).all():
+        if (A[:1] == A).all():
             parts = [self.shared(A[:1].copy())] * len(spans)
         elif self.client is None:
             parts = [A[span] for span in spans]
         else:
-            parts = self.client.scatter([A[span] for span in spans], hash=False)
+            with self._reachable():
+                parts = self.client.scatter([A[span] for span in spans], hash=False)
         self._sent[id(A)] = A, parts
         return parts
 
@@ -142,39 +149,45 @@ class Cluster:
         return parts[0]
 
     def result(self, make: Callable[[], Any]) -> Any:
-        """The value of the task that `make` returns. It is made again if something that was sent to a worker is lost."""
+        """The value of the task that `make` returns; made again if something that was sent to a worker is lost."""
         for attempt in range(ATTEMPTS):
             try:
                 return self._value(make())
             except CancelledError as error:
                 if attempt == ATTEMPTS - 1 or self.client is None or self.client.status != "running":
-                    raise _lost(self.client, error) from error
+                    raise _lost(self.client, str(error)) from error
                 self._sent.clear()
         raise AssertionError
 
     def _value(self, task: Any) -> Any:
         if self.client is None:
             return task.compute(scheduler="threads", optimize_graph=False)
-        try:
+        from distributed import KilledWorker
+
+        with self._reachable():
             future = self.client.compute(task, optimize_graph=False)
-            try:
-                return future.result()
-            except BaseException:
-                future.cancel()
-                raise
-            finally:
-                future.release()
-        except (OSError, TimeoutError) as error:
-            raise _lost(self.client, error) from error
-        except Exception as error:
-            if type(error).__name__ == "KilledWorker":
-                raise ClusterLost(
-                    "A task must not end the worker that runs it",
-                    got=f"{error}",
-                    advice="Give workers more memory or fewer threads, or make the partitions smaller: X.rechunk, "
-                    "frame.repartition.",
-                ) from error
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise ClusterLost(
+                "A task must not end the worker that runs it",
+                got=f"{error}",
+                advice="Give workers more memory or fewer threads, or make the partitions smaller: X.rechunk, "
+                "frame.repartition.",
+            ) from error
+        except BaseException:
+            future.cancel()  # an interrupt: the workers stop, too
             raise
+        finally:
+            future.release()
+
+    @contextlib.contextmanager
+    def _reachable(self) -> Iterator[None]:
+        """Calls of the scheduler, whose failures are reported in plain words."""
+        try:
+            yield
+        except (OSError, TimeoutError) as error:
+            raise _lost(self.client, f"{type(error).__name__}: {error}") from error
 
     def release(self) -> None:
         """Release everything that this computation keeps on the workers, at once."""
@@ -183,7 +196,7 @@ class Cluster:
             from distributed import futures_of
 
             with contextlib.suppress(Exception):  # the cluster may be gone
-                for future in futures_of(kept):
+                for future in futures_of(kept):  # type: ignore[no-untyped-call]
                     future.release()
 
 
@@ -194,16 +207,16 @@ def _active() -> Any:
     from distributed import Client
 
     try:
-        return Client.current()
+        return Client.current()  # type: ignore[no-untyped-call]
     except ValueError:
         return None
 
 
-def _lost(client: Any, error: BaseException) -> ClusterLost:
+def _lost(client: Any, reason: str) -> ClusterLost:
     where = "the cluster" if client is None else f"the cluster at {client.scheduler.address}"
     return ClusterLost(
         "The scheduler and the workers of a cluster must stay reachable during a computation",
-        got=f"no answer from {where} ({type(error).__name__}: {error})",
+        got=f"no answer from {where} ({' '.join(reason.split())})",
         advice="Start the cluster again and repeat the call; with `checkpoint` a fit continues where it was.",
     )
 
@@ -221,9 +234,9 @@ def each_block(call: Callable[..., Any], model: Any, X: Any) -> Any:
     A Dask array for an array; for a frame a series or a frame with its index. Shape and type are found on one made-up
     row, and stated to Dask, which computes nothing here. The model is one task, not a part of every task.
     """
-    import dask
+    from dask.delayed import delayed
 
-    sent = dask.delayed(model, traverse=False)
+    sent = delayed(model, traverse=False)
     if is_frame_of_dask(X):
         example = _checked(call(model, X._meta_nonempty))
         return X.map_partitions(_on_frame, sent, call, example[:0], meta=_labelled(X._meta, example[:0]))

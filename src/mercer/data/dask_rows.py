@@ -1,10 +1,11 @@
-"""Rows on a Dask cluster, as one more source of rows in batches: whatever their chunks, in pieces of a sensible size."""
+"""Rows on a Dask cluster, as one more source of rows in batches, in pieces of even size whatever their chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,14 +85,14 @@ class DaskRows(Batches):
         if self._n == 0:
             raise InvalidInput("Rows of Dask must have rows", got="none", advice="Check how X was selected.")
         total, per_task = self.cluster.memory()
-        largest = max(lengths) * width * 8
-        if largest > SHARE * per_task:
+        largest, room = max(lengths) * width * 8, SHARE * per_task
+        if largest > room:
             raise InvalidInput(
-                f"A partition must fit {SHARE:.0%} of a worker's memory per thread, {show_bytes(SHARE * per_task)}",
+                f"A partition must fit {SHARE:.0%} of a worker's memory per thread, {show_bytes(int(room))}",
                 got=f"one of {max(lengths):,} rows, {show_bytes(largest)}",
                 advice="Make smaller ones, X.rechunk or frame.repartition, or give workers more memory.",
             )
-        rows = piece_rows(self._n, width, self.cluster.threads, SHARE * per_task)
+        rows = piece_rows(self._n, width, self.cluster.threads, room)
         starts, self.spans, pieces = np.concatenate([[0], np.cumsum(lengths)]), list[slice](), list[Any]()
         for parts in pieces_of(lengths, rows):
             first = int(starts[parts[0][0]]) + parts[0][1].start
@@ -109,7 +110,7 @@ class DaskRows(Batches):
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         for piece in list(self.pieces):
-            yield self.cluster.result(lambda piece=piece: piece), None
+            yield self.cluster.result(partial(_same, piece)), None
 
     def _lengths(self, X: Any, blocks: list[Any]) -> list[int]:
         """The number of rows of every block; those that are not known are counted."""
@@ -152,17 +153,18 @@ class DaskRows(Batches):
         Every row gets the random key that `batches.sampled` gives it, and the smallest keys win: the sample is the same
         for an array, a file and any chunks.
         """
-        if not hasattr(rng.bit_generator, "advance"):
-            rng = np.random.default_rng(int(rng.integers(2**63)))
+        bits: Any = rng.bit_generator
+        if not hasattr(bits, "advance"):
+            bits = np.random.PCG64(int(rng.integers(2**63)))
         make = lambda: self.cluster.tree(  # noqa: E731
             [
-                self.cluster.task(_keyed, piece, span.start, count, deepcopy(rng.bit_generator))
+                self.cluster.task(_keyed, piece, span.start, count, deepcopy(bits))
                 for span, piece in zip(self.spans, self.pieces)
             ],
             partial(_smallest, count),
         )
         _, at, X = self.cluster.result(make)
-        rng.bit_generator.advance(self._n)
+        bits.advance(self._n)
         return X, at
 
 
@@ -187,7 +189,7 @@ def pieces_of(lengths: list[int], rows: int) -> list[list[tuple[int, slice]]]:
     for block, length in enumerate(lengths):
         if length > rows:
             ends = np.linspace(0, length, -(-length // rows) + 1).astype(int).tolist()
-            pieces += [[(block, slice(a, b))] for a, b in zip(ends, ends[1:])]
+            pieces += [[(block, slice(a, b))] for a, b in pairwise(ends)]
             room = 0
         elif length:
             if length > room:
@@ -237,6 +239,10 @@ def _added(*parts: Array) -> Array:
 
 def _listed(*parts: Any) -> list[Any]:
     return list(parts)
+
+
+def _same(piece: Any) -> Any:
+    return piece
 
 
 def _rows(X: Array, index: NDArray[np.int64]) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import getattr_static
 from types import FunctionType
 from typing import Any
 
@@ -20,10 +21,10 @@ LAZY = ("predict", "predict_proba", "decision_function", "transform", "score_sam
 
 
 def with_rows_of_dask(cls: type) -> None:
-    """Let the methods that a class defines take rows of Dask."""
+    """Let the methods of a class take rows of Dask: those that it defines, and those that it has from a mixin."""
     for name in LAZY:
-        method = cls.__dict__.get(name)
-        if isinstance(method, FunctionType):
+        method = getattr_static(cls, name, None)
+        if isinstance(method, FunctionType) and not hasattr(method, "takes_dask"):
             setattr(cls, name, lazily(method))
 
 
@@ -42,6 +43,7 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         return each_block(_Call(method.__name__, args, kwargs), self, X)
 
+    wrapped.takes_dask = True  # type: ignore[attr-defined]
     return wrapped
 
 
