@@ -163,7 +163,7 @@ def test_pieces_are_even_and_few():
 def test_graphs_stay_small_and_the_coefficients_are_in_them_once(small, monkeypatch):
     X, _, _ = data()
     sizes = []
-    value = cluster_module.Cluster._value
+    value = cluster_module.Cluster.result
 
     def weighed(self, task):
         sizes.append(len(__import__("cloudpickle").dumps(dict(task.__dask_graph__()))))
@@ -172,7 +172,7 @@ def test_graphs_stay_small_and_the_coefficients_are_in_them_once(small, monkeypa
     big = mc.Gaussian(1.5), X[:100]
     with DaskRows(da.from_array(X, chunks=(20, D)) * 1.0) as rows:
         Phi = mc.gram.streamed.StreamedGram(big[0], rows, big[0].prepare(X)).low_rank(big[0].prepare(big[1]))
-        monkeypatch.setattr(cluster_module.Cluster, "_value", weighed)
+        monkeypatch.setattr(cluster_module.Cluster, "result", weighed)
         Phi.normal(np.ones((Phi.shape[1], 50)))
     assert len(rows.spans) > 4
     assert sizes[0] < X.nbytes + 2 * big[1].nbytes + 1.2 * 8 * 50 * 100 + 1000 * 3 * len(rows.spans)
@@ -237,12 +237,14 @@ def cluster(tmp_path, monkeypatch):
             process.kill()
 
 
-def test_a_cluster_of_processes(cluster, small, iterated):
+def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
     """One cluster for all: processes take seconds to start."""
     client, scheduler = cluster
+    monkeypatch.setattr(dask_rows, "HELD", 128 * D)
     X, y, w = data()
-    rows = da.from_array(X, chunks=(40, D))
-    make = lambda **more: mc.KernelRidge(**SOME, fit_intercept=True, tol=1e-8, **more)  # noqa: E731
+    rows = da.from_array(X, chunks=(100, D))
+    settings = {**SOME, "n_centers": 8, "fit_intercept": True, "tol": 1e-8}
+    make = lambda **more: mc.KernelRidge(**settings, **more)  # noqa: E731
     expected = make().fit(mc.Batches(X), y, w).predict(X)
 
     def left():

@@ -1,8 +1,8 @@
 """Work on a Dask cluster: the only module that knows Dask.
 
 Tasks are pure functions of their arguments and stay on no particular worker, so the scheduler repeats those of a worker
-that died. Small values (centres, coefficients) are tasks of their own, which can be repeated, too; slices of arrays
-that this process holds are sent straight to the workers, and sent again if they are lost.
+that died. What this process sends (centres, coefficients, rows of arrays) are tasks that return it: they can be repeated,
+too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SHARE = 0.3
 """The share of a worker's memory that rows may take: it begins to write to disk at 0.6."""
 WIDTH = 8
 """Parts that one task adds up."""
-ATTEMPTS = 4
-"""How often a computation is started if parts that were sent to workers are lost with them."""
+MESSAGE = 2**22
+"""Bytes of an array that are sent at a time: Dask warns of graphs over 10 MB."""
 EXAMPLES = {"b": False, "i": 1, "u": 1, "f": 1.0}
 
 
@@ -65,7 +65,7 @@ class Cluster:
         By default the active client, or Dask's threaded scheduler if there is none.
 
     >>> cluster = Cluster()
-    >>> cluster.result(lambda: cluster.tree([cluster.task(pow, 2, k) for k in range(4)], lambda *parts: sum(parts)))
+    >>> cluster.result(cluster.tree([cluster.task(pow, 2, k) for k in range(4)], lambda *parts: sum(parts)))
     15
     """
 
@@ -110,31 +110,32 @@ class Cluster:
         """A call that runs on a worker; arguments may be other tasks."""
         return self._delayed(function, pure=False, traverse=False)(*arguments)
 
-    def shared(self, value: Any) -> Any:
-        """A small value for many tasks, sent once: a task that returns it."""
-        return self.kept([self.task(_same, self._delayed(value, traverse=False))])[0]
+    def value(self, value: Any) -> Any:
+        """A small value for many tasks of one computation, sent once: a task that returns it."""
+        return self.task(_same, self._delayed(value, traverse=False))
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """The same tasks, whose results stay on the workers; those of a worker that dies are computed again."""
-        if self.client is None or not tasks:
-            return tasks
-        with self._reachable():
-            kept = list(self.client.persist(tasks, optimize_graph=False))
+        kept = self._persisted(tasks)
         self._kept += kept
         return kept
 
     def sent(self, A: Array, spans: list[slice]) -> list[Any]:
-        """The rows of an array in these spans, on the workers, sent once; one row if all of them are equal."""
+        """The rows of an array in these spans, sent once, which stay on the workers; one row if all of them are equal.
+
+        They are tasks that return them, so that the scheduler can repeat them: what `scatter` sends is lost with a
+        worker.
+        """
         known = self._sent.get(id(A))
         if known is not None and known[0] is A:
             return known[1]
         if (A[:1] == A).all():
-            parts = [self.shared(A[:1].copy())] * len(spans)
-        elif self.client is None:
-            parts = [A[span] for span in spans]
+            parts = self._persisted([self.value(A[:1].copy())]) * len(spans)
         else:
-            with self._reachable():
-                parts = self.client.scatter([A[span] for span in spans], hash=False)
+            parts = []
+            step = max(1, MESSAGE * len(spans) // A.nbytes)
+            for i in range(0, len(spans), step):
+                parts += self._persisted([self.value(A[span]) for span in spans[i : i + step]])
         self._sent[id(A)] = A, parts
         return parts
 
@@ -142,24 +143,20 @@ class Cluster:
         """Release the rows of an array that were sent."""
         self._sent.pop(id(A), None)
 
+    def _persisted(self, tasks: list[Any]) -> list[Any]:
+        if self.client is None:
+            return tasks
+        with self._reachable():
+            return list(self.client.persist(tasks, optimize_graph=False))
+
     def tree(self, parts: list[Any], merge: Callable[..., Any]) -> Any:
         """One task from many: every `merge` takes a few parts, in their order."""
         while len(parts) > 1:
             parts = [self.task(merge, *parts[i : i + WIDTH]) for i in range(0, len(parts), WIDTH)]
         return parts[0]
 
-    def result(self, make: Callable[[], Any]) -> Any:
-        """The value of the task that `make` returns; made again if something that was sent to a worker is lost."""
-        for attempt in range(ATTEMPTS):
-            try:
-                return self._value(make())
-            except CancelledError as error:
-                if attempt == ATTEMPTS - 1 or self.client is None or self.client.status != "running":
-                    raise _lost(self.client, str(error)) from error
-                self._sent.clear()
-        raise AssertionError
-
-    def _value(self, task: Any) -> Any:
+    def result(self, task: Any) -> Any:
+        """The value of a task."""
         if self.client is None:
             return task.compute(scheduler="threads", optimize_graph=False)
         from distributed import KilledWorker
@@ -175,6 +172,8 @@ class Cluster:
                 advice="Give workers more memory or fewer threads, or make the partitions smaller: X.rechunk, "
                 "frame.repartition.",
             ) from error
+        except CancelledError as error:
+            raise _lost(self.client, str(error)) from error
         except BaseException:
             future.cancel()  # an interrupt: the workers stop, too
             raise
@@ -191,7 +190,8 @@ class Cluster:
 
     def release(self) -> None:
         """Release everything that this computation keeps on the workers, at once."""
-        kept, self._kept, self._sent = self._kept, [], {}
+        kept, self._kept = [*self._kept, *(part for _, parts in self._sent.values() for part in parts)], []
+        self._sent.clear()
         if self.client is not None and kept:
             from distributed import futures_of
 

@@ -110,24 +110,24 @@ class DaskRows(Batches):
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         for piece in list(self.pieces):
-            yield self.cluster.result(partial(_same, piece)), None
+            yield self.cluster.result(piece), None
 
     def _lengths(self, X: Any, blocks: list[Any]) -> list[int]:
         """The number of rows of every block; those that are not known are counted."""
         if not is_frame_of_dask(X) and not np.isnan(whole_rows(X).chunks[0]).any():
             return [int(length) for length in whole_rows(X).chunks[0]]
         counts = [self.cluster.task(len, block) for block in blocks]
-        return list(self.cluster.result(lambda: self.cluster.task(_listed, *counts)))
+        return list(self.cluster.result(self.cluster.task(_listed, *counts)))
 
     # -- work on the rows ---------------------------------------------------------------------------------------------
 
     def sum(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> Any:
         """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers."""
-        return self.cluster.result(lambda: self.cluster.tree(self._calls(work, shared, arrays), _added))
+        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), _added))
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
-        return list(self.cluster.result(lambda: self.cluster.task(_listed, *self._calls(work, shared, arrays))))
+        return list(self.cluster.result(self.cluster.task(_listed, *self._calls(work, shared, arrays))))
 
     def _calls(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...]) -> list[Any]:
         slices = [[None] * len(self.spans) if A is None else self.cluster.sent(A, self.spans) for A in arrays]
@@ -144,8 +144,8 @@ class DaskRows(Batches):
             if stop > start:
                 calls.append((piece, index[start:stop] - span.start))
             start = int(stop)
-        tasks = lambda: self.cluster.task(_listed, *[self.cluster.task(_rows, *call) for call in calls])  # noqa: E731
-        return np.concatenate(self.cluster.result(tasks))
+        parts = [self.cluster.task(_rows, *call) for call in calls]
+        return np.concatenate(self.cluster.result(self.cluster.task(_listed, *parts)))
 
     def drawn(self, count: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
         """Rows drawn at random without replacement, in random order, and their positions.
@@ -156,14 +156,11 @@ class DaskRows(Batches):
         bits: Any = rng.bit_generator
         if not hasattr(bits, "advance"):
             bits = np.random.PCG64(int(rng.integers(2**63)))
-        make = lambda: self.cluster.tree(  # noqa: E731
-            [
-                self.cluster.task(_keyed, piece, span.start, count, deepcopy(bits))
-                for span, piece in zip(self.spans, self.pieces)
-            ],
-            partial(_smallest, count),
-        )
-        _, at, X = self.cluster.result(make)
+        parts = [
+            self.cluster.task(_keyed, piece, span.start, count, deepcopy(bits))
+            for span, piece in zip(self.spans, self.pieces)
+        ]
+        _, at, X = self.cluster.result(self.cluster.tree(parts, partial(_smallest, count)))
         bits.advance(self._n)
         return X, at
 
@@ -239,10 +236,6 @@ def _added(*parts: Array) -> Array:
 
 def _listed(*parts: Any) -> list[Any]:
     return list(parts)
-
-
-def _same(piece: Any) -> Any:
-    return piece
 
 
 def _rows(X: Array, index: NDArray[np.int64]) -> Array:

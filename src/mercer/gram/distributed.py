@@ -63,7 +63,8 @@ class DistributedNystrom(Nystrom):
         super().__init__(gram, centers, dtype, budget, least)
         assert isinstance(gram.batches, DaskRows)
         self.rows = gram.batches
-        self.columns = self.rows.cluster.shared(Columns(gram.kernel, self.centers, self.dtype))
+        columns = self.rows.cluster.value(Columns(gram.kernel, self.centers, self.dtype))
+        (self.columns,) = self.rows.cluster.kept([columns])
 
     def _store(self, limit: int) -> None:
         return None
@@ -72,7 +73,7 @@ class DistributedNystrom(Nystrom):
         W = self.coefficients(V).astype(self.dtype)
         if between is None or isinstance(between, RowTerms):
             arrays = (None, None) if between is None else (between.weights, between.basis)
-            sent = self.rows.cluster.shared((W, None if between is None else between.inside))
+            sent = self.rows.cluster.value((W, None if between is None else between.inside))
             return self.whiten(self.rows.sum(_normal, [self.columns, sent], arrays))
         # A function of the caller's works on the values of all rows here: two passes instead of one.
         return self.adjoint(between(slice(0, self.shape[0]), self._values(W)))
@@ -87,7 +88,7 @@ class DistributedNystrom(Nystrom):
         return self._values(self.coefficients(np.asarray(V, np.float64)).astype(self.dtype))
 
     def _values(self, W: Array) -> Matrix:
-        return np.concatenate(self.rows.map(_values, [self.columns, self.rows.cluster.shared(W)]))
+        return np.concatenate(self.rows.map(_values, [self.columns, self.rows.cluster.value(W)]))
 
     def features(self, index: Any = None) -> Array:
         chosen = np.arange(self.shape[0])[slice(None) if index is None else index]
@@ -114,7 +115,7 @@ class DistributedNystrom(Nystrom):
         if len(index) < self.shape[0]:
             return super().normal_matrix(index, roots, tail, ridge)  # a sample of the rows comes here
         cluster = self.rows.cluster
-        side = [self.columns, cluster.shared(self.L.astype(self.dtype))]
+        side = [self.columns, cluster.value(self.L.astype(self.dtype))]
         column = None if roots is None else roots[:, None]
         try:
             H = self.rows.sum(_square, side, (column,))
