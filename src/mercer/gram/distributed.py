@@ -74,15 +74,20 @@ class DistributedNystrom(Nystrom):
         if between is None or isinstance(between, RowTerms):
             arrays = (None, None) if between is None else (between.weights, between.basis)
             sent = self.rows.cluster.value((W, None if between is None else between.inside))
-            return self.whiten(self.rows.sum(_normal, [self.columns, sent], arrays))
+            return self.whiten(self.once(lambda: self.rows.sum(_normal, [self.columns, sent], arrays)))
         # A function of the caller's works on the values of all rows here: two passes instead of one.
         return self.adjoint(between(slice(0, self.shape[0]), self._values(W)))
 
     def adjoint(self, U: Matrix) -> Matrix:
+        return self.whiten(self.once(lambda: self._sum(_adjoint, [self.columns], U)))
+
+    def _sum(self, work: Callable[..., Matrix], shared: list[Any], A: Matrix | None) -> Matrix:
+        """A sum over rows with an array of the caller's, which is sent for it only."""
         try:
-            return self.whiten(self.rows.sum(_adjoint, [self.columns], (U,)))
+            return np.asarray(self.rows.sum(work, shared, (A,)))
         finally:
-            self.rows.cluster.forget(U)
+            if A is not None:
+                self.rows.cluster.forget(A)
 
     def __matmul__(self, V: Any) -> Matrix:
         return self._values(self.coefficients(np.asarray(V, np.float64)).astype(self.dtype))
@@ -114,21 +119,19 @@ class DistributedNystrom(Nystrom):
     ) -> Matrix:
         if len(index) < self.shape[0]:
             return super().normal_matrix(index, roots, tail, ridge)  # a sample of the rows comes here
-        cluster = self.rows.cluster
-        side = [self.columns, cluster.value(self.L.astype(self.dtype))]
-        column = None if roots is None else roots[:, None]
-        try:
-            H = self.rows.sum(_square, side, (column,))
-            if tail is not None:
-                G = self.adjoint(tail if column is None else column * tail)
-                H -= np.tril(G @ G.T)
-        finally:
-            if column is not None:
-                cluster.forget(column)
+        return self.once(lambda: self._of_all_rows(roots, tail, ridge))
+
+    def _of_all_rows(self, roots: Matrix | None, tail: Matrix | None, ridge: float) -> Matrix:
+        """`normal_matrix` of all rows, summed on the workers."""
+        L, s = self.rows.cluster.value(self.L.astype(self.dtype)), None if roots is None else roots[:, None]
+        H = self._sum(_square, [self.columns, L], s)
+        if tail is not None:
+            G = self.whiten(self._sum(_adjoint, [self.columns], tail if s is None else s * tail))
+            H -= np.tril(G @ G.T)
         if ridge > 0.0:
             Phi = self._solve(np.sqrt(ridge) * np.eye(self.shape[1], dtype=self.dtype))
             H += np.tril(Phi @ Phi.T)
-        return np.asarray(H + np.tril(H, -1).T)
+        return H + np.tril(H, -1).T
 
 
 # -- what runs on workers ----------------------------------------------------------------------------------------------

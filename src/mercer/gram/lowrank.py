@@ -71,6 +71,8 @@ class Nystrom:
     kept : their positions among the given centres.
     L : the lower Cholesky factor of their K_mm, float64.
     stored : whether K_nm is kept.
+    once : calls a function that sums over all rows, and returns its result; a solver that keeps the results of such
+        sums in a checkpoint replaces it.
 
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
@@ -93,6 +95,7 @@ class Nystrom:
         m = self.shape[1]
         self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
+        self.once: Callable[[Callable[[], Matrix]], Matrix] = lambda make: np.ascontiguousarray(make())
         self._stored: Array | None = None
         self._stored = self._store(limit)
 
@@ -177,7 +180,7 @@ class Nystrom:
                 U = between(rows, U)
             return tiling.product(K.T, U.astype(self.dtype))
 
-        return self.whiten(self.sum_over_rows(work, W.shape))
+        return self.whiten(self.once(lambda: self.sum_over_rows(work, W.shape)))
 
     def features(self, index: Any = None) -> Array:
         """Φ at these positions (all by default) as an array, shape (rows, m)."""

@@ -1,0 +1,260 @@
+"""A pass over rows on a Dask cluster beside the threads of one process, and what follows for many machines.
+
+    python benchmarks/dask_cluster.py            # about two minutes on two idle cores
+    python benchmarks/dask_cluster.py --quick    # small sizes: does it run?
+
+The work is Φᵀ(Φ v) on m centres, one iteration of a fit on centres, float32 rows. Times are the shortest of several
+passes, in turns. Two workers with one thread each stand beside two threads of this process. The overhead is the time of
+a pass of as many tasks over so few rows that nothing else takes time. Bytes are those that the workers receive from
+each other, and the description of the tasks that the client sends.
+
+The last table projects these figures to 10⁹ rows of 100 columns: see `projected` for what it counts and assumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from measure import machine, table
+
+COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured here.
+
+    Attributes
+    ----------
+    entry : seconds of one entry of K_nm in a pass, on one core, for 100 columns.
+    task : seconds of scheduling per task.
+    received : bytes that workers receive in a pass beyond the sums and coefficients themselves, per task.
+    described : bytes of the description of a task that the client sends.
+    """
+
+    entry: float
+    task: float
+    received: float
+    described: float
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What is assumed about a cluster: a common cloud machine."""
+
+    cores: int = 4
+    memory: float = 16e9
+    network: float = 1.25e9  # bytes per second, 10 Gbit/s
+    latency: float = 5e-4
+    disk: float = 2e8  # bytes per second and machine, from an object store
+    client: float = 64e9  # memory of the process that calls `fit`
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One iteration on a cluster, in seconds and bytes, and the fit.
+
+    Attributes
+    ----------
+    workers : machines.
+    compute, scheduling, network, reading : seconds of an iteration.
+    once : seconds before the first iteration: targets to the workers, the preconditioner.
+    nbytes : bytes over the network in an iteration.
+    per_worker : bytes of rows on every machine, if they are kept there.
+    client : bytes in the process that calls `fit`.
+    """
+
+    workers: int
+    compute: float
+    scheduling: float
+    network: float
+    reading: float
+    once: float
+    nbytes: float
+    per_worker: float
+    client: float
+
+    @property
+    def seconds(self) -> float:
+        """Workers compute and read while the scheduler sends the next tasks; sums wait for both."""
+        return max(self.compute + self.reading, self.scheduling) + self.network
+
+    @property
+    def bottleneck(self) -> str:
+        parts = {
+            "kernel entries": self.compute,
+            "the scheduler": self.scheduling,
+            "the network": self.network,
+            "reading rows again": self.reading,
+        }
+        return max(parts, key=lambda name: parts[name])
+
+
+def projected(
+    constants: Constants, workers: int, n: int = 10**9, m: int = 10_000, t: int = 1, on: Machines | None = None
+) -> Projection:
+    """An iteration of a fit on m centres to n rows of 100 columns, float32.
+
+    Rows stay in the memory of the workers if they take at most 30 % of it (as in the library); else every iteration
+    reads them again. The coefficients reach all workers, and sums come back, through trees of depth log₂ and log₈ of
+    the workers and tasks. Before the first iteration the targets go from the client through the scheduler, and the
+    client computes the preconditioner from s m rows, s m³ operations, whose time beside that of an entry is the ratio
+    that the solver itself assumes (`ENTRY_FLOPS`).
+    """
+    from mercer.data.cluster import SHARE, WIDTH
+    from mercer.data.dask_rows import piece_rows
+    from mercer.solvers.costs import ENTRY_FLOPS
+    from mercer.solvers.nystrom import sample_size
+
+    on, d = on or Machines(), COLUMNS
+    rows = piece_rows(n, d, workers * on.cores, SHARE * on.memory / on.cores)
+    tasks = -(-n // rows)
+    waves = -(-tasks // (workers * on.cores))
+    merges = -(-tasks // (WIDTH - 1))
+    sums = 8 * m * t
+    stay = 4 * n * d <= SHARE * on.memory * workers
+    moved = sums * (workers + tasks + merges) + constants.received * tasks + constants.described * (tasks + merges)
+    levels = np.log2(max(2, workers)) + np.log(max(2, tasks)) / np.log(WIDTH)
+    return Projection(
+        workers=workers,
+        compute=waves * rows * m * constants.entry,
+        scheduling=(tasks + merges) * constants.task,
+        network=levels * (on.latency + sums / on.network) + constants.described * (tasks + merges) / on.network,
+        reading=0.0 if stay else 4 * n * d / (workers * on.disk),
+        once=2 * 8 * n * t / on.network + sample_size(n, m, 1e-3) * m**2 * constants.entry / ENTRY_FLOPS / on.cores,
+        nbytes=moved,
+        per_worker=4 * n * d / workers,
+        client=4 * 8 * n * t,
+    )
+
+
+def projections(constants: Constants) -> None:
+    """Print the table of the page on many machines."""
+    lines = []
+    for workers in (10, 100, 1000):
+        p = projected(constants, workers)
+        lines.append(
+            [
+                f"{workers:,}",
+                f"{p.compute:,.1f}",
+                f"{p.reading:,.1f}",
+                f"{p.scheduling:,.1f}",
+                f"{p.network:,.2f}",
+                f"{p.seconds:,.0f}",
+                f"{p.nbytes / 1e9:.2f}",
+                f"{p.per_worker / 1e9:,.1f}",
+                f"{p.once:,.0f}",
+                p.bottleneck,
+            ]
+        )
+    heads = ["machines", "entries s", "reading s", "scheduling s", "network s", "iteration s", "network GB"]
+    table([*heads, "rows GB per machine", "before s", "bottleneck"], lines)
+
+
+def passes(Phi: Any, V: np.ndarray) -> float:
+    start = perf_counter()
+    Phi.normal(V)
+    return perf_counter() - start
+
+
+def measured(n: int, m: int, rounds: int) -> tuple[Constants, dict[str, float]]:
+    import cloudpickle
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    import mercer as mc
+    from mercer.data import cluster, dask_rows
+    from mercer.data.dask_rows import DaskRows
+    from mercer.gram.streamed import StreamedGram
+
+    X = np.random.default_rng(0).standard_normal(size=(n, COLUMNS), dtype=np.float32)
+    k, V = mc.Gaussian(float(np.sqrt(COLUMNS))), np.ones((m, 1))
+    few, fewer = k.prepare(X[:m]), k.prepare(X[:8])
+    here = mc.gram.of(k, X).low_rank(few, np.float32, budget=64 * m * m)
+    assert not here.stored
+    times: dict[str, list[float]] = {"threads": [], "cluster": [], "one thread": [], "overhead": []}
+    local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with local, Client(local) as client:
+        rows = DaskRows(da.from_array(X, chunks=(-(-n // 16), COLUMNS)))
+        dask_rows.FEWEST_ROWS = 16  # as many tasks for a few rows
+        tiny = DaskRows(da.from_array(X[: 16 * len(rows.spans)], chunks=(16, COLUMNS)))
+        assert len(rows.spans) == len(tiny.spans)
+        there = StreamedGram(k, rows, few).low_rank(few, np.float32)
+        empty = StreamedGram(k, tiny, fewer).low_rank(fewer, np.float32)
+        np.testing.assert_allclose(there.normal(V), here.normal(V), rtol=1e-3)
+        empty.normal(V[:8])
+
+        sizes: list[tuple[int, int]] = []
+        result = cluster.Cluster.result
+
+        def weighed(self: Any, task: Any) -> Any:
+            graph = dict(task.__dask_graph__())
+            sizes.append((len(cloudpickle.dumps(graph)), len(graph)))
+            return result(self, task)
+
+        before = _received(client)
+        cluster.Cluster.result = weighed  # type: ignore[method-assign]
+        there.normal(V)
+        cluster.Cluster.result = result  # type: ignore[method-assign]
+        received, (graph, tasks) = _received(client) - before, sizes[0]
+        for _ in range(rounds):
+            times["threads"].append(passes(here, V))
+            times["cluster"].append(passes(there, V))
+            times["overhead"].append(passes(empty, V[:8]))
+        os.environ["MERCER_NUM_THREADS"] = "1"
+        for _ in range(max(1, rounds // 2)):
+            times["one thread"].append(passes(here, V))
+        del os.environ["MERCER_NUM_THREADS"]
+        for source in (rows, tiny):
+            source.cluster.release()
+    best = {name: min(values) for name, values in times.items()}
+    figures = {**best, "tasks": tasks, "received": received, "graph": graph, "sums": 8 * m}
+    extra = max(0.0, received - 8 * m * tasks) / tasks
+    described = max(0.0, graph - 8 * m) / tasks
+    return Constants(best["one thread"] / (n * m), best["overhead"] / tasks, extra, described), figures
+
+
+def _received(client: Any) -> float:
+    """Bytes that all workers received from each other so far."""
+    return float(sum(client.run(_log).values()))
+
+
+def _log(dask_worker: Any) -> int:
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    n, m, rounds = (20_000, 200, 2) if quick else (200_000, 1000, 5)
+    machine()
+    constants, f = measured(n, m, rounds)
+    print(f"## One pass, n = {n:,}, {COLUMNS} columns, m = {m:,}, float32\n")
+    table(
+        ["", "figure", "aim"],
+        [
+            ["two threads of this process, s", f"{f['threads']:.3f}", ""],
+            ["two workers, s", f"{f['cluster']:.3f}", ""],
+            ["speed of the workers beside the threads", f"{f['threads'] / f['cluster']:.2f}", "≥ 0.8"],
+            ["overhead of a pass, ms", f"{1e3 * f['overhead']:.0f}", "< 50"],
+            ["tasks of a pass", f"{f['tasks']:.0f}", ""],
+            ["bytes of one sum", f"{f['sums']:,.0f}", ""],
+            ["bytes that workers receive from each other", f"{f['received']:,.0f}", ""],
+            ["bytes that the client sends", f"{f['graph']:,.0f}", ""],
+        ],
+    )
+    print(f"\n{constants}\n")
+    print(f"## Projected: an iteration on 10⁹ rows of {COLUMNS} columns, 10 000 centres\n")
+    projections(constants)
+    print(f"\nload at the end {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
