@@ -173,7 +173,9 @@ def measured(n: int, m: int, rounds: int) -> tuple[Constants, dict[str, float]]:
     from mercer.data.dask_rows import DaskRows
     from mercer.gram.streamed import StreamedGram
 
-    X = np.random.default_rng(0).standard_normal(size=(n, COLUMNS), dtype=np.float32)
+    there_rows = da.random.default_rng(0).standard_normal(size=(n, COLUMNS), chunks=(-(-n // 16), COLUMNS))
+    there_rows = there_rows.astype(np.float32)  # made on the workers
+    X = there_rows.compute(scheduler="threads")
     k, V = mc.Gaussian(float(np.sqrt(COLUMNS))), np.ones((m, 1))
     few, fewer = k.prepare(X[:m]), k.prepare(X[:8])
     here = mc.gram.of(k, X).low_rank(few, np.float32, budget=64 * m * m)
@@ -181,7 +183,7 @@ def measured(n: int, m: int, rounds: int) -> tuple[Constants, dict[str, float]]:
     times: dict[str, list[float]] = {"threads": [], "cluster": [], "one thread": [], "overhead": []}
     local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     with local, Client(local) as client:
-        rows = DaskRows(da.from_array(X, chunks=(-(-n // 16), COLUMNS)))
+        rows = DaskRows(there_rows)
         dask_rows.FEWEST_ROWS = 16  # as many tasks for a few rows
         tiny = DaskRows(da.from_array(X[: 16 * len(rows.spans)], chunks=(16, COLUMNS)))
         assert len(rows.spans) == len(tiny.spans)
