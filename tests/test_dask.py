@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 
+import cloudpickle
 import dask
 import dask.array as da
+import dask.bag
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
 from mercer.data.dask_rows import DaskRows
+from mercer.gram.streamed import StreamedGram
 from mercer.solvers import costs, nystrom
 
 N, D = 300, 3
@@ -101,7 +104,7 @@ def test_other_sums_of_the_features(small):
     k = mc.Gaussian(1.5)
     few = k.prepare(X[:9])
     with DaskRows(CHUNKS["rows"](X)) as rows:
-        there = mc.gram.streamed.StreamedGram(k, rows, few).low_rank(few)
+        there = StreamedGram(k, rows, few).low_rank(few)
         here = mc.gram.of(k, X).low_rank(few)
         V = np.arange(18.0).reshape(9, 2)
         np.testing.assert_allclose(there @ V, here @ V, atol=1e-9)
@@ -148,6 +151,16 @@ def test_every_estimator_predicts_lazily(small):
                 np.testing.assert_array_equal(found.compute(), expected)
 
 
+def test_bags_of_objects_are_predicted_lazily():
+    """Texts in partitions, one of them empty: a bag of labels, or of rows of kernel values."""
+    words = ["banana", "ananas", "bananas", "tree", "trees", "free"]
+    model = mc.SVC(mc.Spectrum((1, 2)).normalize()).fit(words, [1, 1, 1, 0, 0, 0])
+    bag = dask.bag.from_sequence([*words, "three"], npartitions=3)
+    for some in (bag, bag.filter(lambda word: "n" in word)):
+        expected = model.predict(some.compute(scheduler="sync")).tolist()
+        assert model.predict(some).compute(scheduler="threads") == expected
+
+
 def test_pieces_are_even_and_few():
     lengths = [3, 0, 100_000, 7, 7, 20_000]
     pieces = dask_rows.pieces_of(lengths, 9000)
@@ -166,12 +179,12 @@ def test_graphs_stay_small_and_the_coefficients_are_in_them_once(small, monkeypa
     value = cluster_module.Cluster.result
 
     def weighed(self, task):
-        sizes.append(len(__import__("cloudpickle").dumps(dict(task.__dask_graph__()))))
+        sizes.append(len(cloudpickle.dumps(dict(task.__dask_graph__()))))
         return value(self, task)
 
     big = mc.Gaussian(1.5), X[:100]
     with DaskRows(da.from_array(X, chunks=(20, D)) * 1.0) as rows:
-        Phi = mc.gram.streamed.StreamedGram(big[0], rows, big[0].prepare(X)).low_rank(big[0].prepare(big[1]))
+        Phi = StreamedGram(big[0], rows, big[0].prepare(X)).low_rank(big[0].prepare(big[1]))
         monkeypatch.setattr(cluster_module.Cluster, "result", weighed)
         Phi.normal(np.ones((Phi.shape[1], 50)))
     assert len(rows.spans) > 4

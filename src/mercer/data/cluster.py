@@ -229,14 +229,17 @@ def _same(value: Any) -> Any:
 
 
 def each_block(call: Callable[..., Any], model: Any, X: Any) -> Any:
-    """`call(model, rows)` on every block of rows of a Dask array or frame, lazily.
+    """`call(model, rows)` on every block of rows of a Dask array, frame or bag, lazily.
 
-    A Dask array for an array; for a frame a series or a frame with its index. Shape and type are found on one made-up
-    row, and stated to Dask, which computes nothing here. The model is one task, not a part of every task.
+    A Dask array for an array; for a frame a series or a frame with its index; for a bag of objects a bag of results.
+    Shape and type are found on one made-up row, and stated to Dask, which computes nothing here. The model is one task,
+    not a part of every task.
     """
     from dask.delayed import delayed
 
     sent = delayed(model, traverse=False)
+    if is_bag(X):
+        return X.map_partitions(_on_bag, sent, call)
     if is_frame_of_dask(X):
         example = _checked(call(model, X._meta_nonempty))
         return X.map_partitions(_on_frame, sent, call, example[:0], meta=_labelled(X._meta, example[:0]))
@@ -271,6 +274,11 @@ def _checked(result: Any) -> Array:
 
 def _on_array(X: Any, model: Any, call: Callable[..., Any], nothing: Array) -> Array:
     return np.asarray(call(model, X)) if len(X) else nothing
+
+
+def _on_bag(objects: Any, model: Any, call: Callable[..., Any]) -> list[Any]:
+    some = list(objects)
+    return list(call(model, some)) if some else []
 
 
 def _on_frame(X: Any, model: Any, call: Callable[..., Any], nothing: Array) -> Any:
