@@ -112,6 +112,24 @@ def _as_worker(job: Callable[[], None], stop: threading.Event, late: Callable[[]
         _local.busy, _local.stop, _local.late = False, None, None
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Inside this context all work runs in the calling thread, BLAS too: for a task among others on the same cores.
+
+    >>> with alone():
+    ...     run([lambda: print(threading.current_thread() is threading.main_thread())] * 2)
+    True
+    True
+    """
+    before = getattr(_local, "busy", False)
+    _local.busy = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _local.busy = before
+
+
 def stopped() -> bool:
     """Whether this worker should give up because another one failed or the caller was interrupted."""
     stop: threading.Event | None = getattr(_local, "stop", None)

@@ -190,6 +190,8 @@ def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Arr
     >>> X.shape, y
     ((3, 1), None)
     """
+    if hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
+        return batches.drawn(count, rng)[0], None
     kept: Array | None = None
     keys = np.empty(0)
     targets: list[Array] = []

@@ -11,6 +11,7 @@ Every product is a sum over blocks of rows, each of which is computed, used and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,27 @@ from mercer.memory import within
 Matrix = NDArray[np.float64]
 # A centre is kept if it adds more than this many rounding errors of the largest k(z, z) to the span of the others.
 ROUNDINGS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowTerms:
+    """w∘U − B M, row by row: what `Nystrom.normal` does between its two products, as arrays with one row per point.
+
+    Attributes
+    ----------
+    weights : w, shape (n, 1), or None for ones.
+    basis : B, shape (n, p), or None for no second term.
+    inside : M, shape (p, t).
+    """
+
+    weights: Matrix | None
+    basis: Matrix | None
+    inside: Matrix
+
+    def __call__(self, rows: slice, U: Matrix) -> Matrix:
+        if self.weights is not None:
+            U = self.weights[rows] * U
+        return U if self.basis is None else U - self.basis[rows] @ self.inside
 
 
 class Nystrom:
@@ -58,6 +80,9 @@ class Nystrom:
         The lower Cholesky factor of their K_mm, float64.
     stored : bool
         Whether K_nm is kept.
+    once : callable
+        Calls a function that sums over all rows, and returns its result; a solver that keeps the results of such sums
+        in a checkpoint replaces it.
 
     Examples
     --------
@@ -82,6 +107,7 @@ class Nystrom:
         m = self.shape[1]
         self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
+        self.once: Callable[[Callable[[], Matrix]], Matrix] = lambda make: np.ascontiguousarray(make())
         self._stored: Array | None = None
         self._stored = self._store(limit)
 
@@ -166,7 +192,7 @@ class Nystrom:
                 U = between(rows, U)
             return tiling.product(K.T, U.astype(self.dtype))
 
-        return self.whiten(self.sum_over_rows(work, W.shape))
+        return self.whiten(self.once(lambda: self.sum_over_rows(work, W.shape)))
 
     def features(self, index: Any = None) -> Array:
         """Φ at these positions (all by default) as an array, shape (rows, m)."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.data.batches import Batches
+from mercer.data.dask_rows import DaskRows
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram import costs
@@ -74,7 +75,11 @@ class StreamedGram(Gram):
     def points(self, X: Any) -> Points:
         return self.kernel.prepare(X)
 
-    def low_rank(self, centers: Points, dtype: Any = None, budget: Any = None, least: float = 0.0) -> StreamedNystrom:
+    def low_rank(self, centers: Points, dtype: Any = None, budget: Any = None, least: float = 0.0) -> Nystrom:
+        if isinstance(self.batches, DaskRows):
+            from mercer.gram.distributed import DistributedNystrom
+
+            return DistributedNystrom(self, centers, dtype, budget, least)
         return StreamedNystrom(self, centers, dtype, budget, least)
 
     def diag(self) -> Array:

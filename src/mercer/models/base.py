@@ -25,6 +25,7 @@ from mercer.kernels.base import Indefinite, Kernel, Weight
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vocabulary import suited
+from mercer.models.on_cluster import fitted_on_cluster, with_rows_of_dask
 from mercer.words import count
 from mercer.words import shortened as shortened
 from mercer.words import shown as shown
@@ -88,11 +89,14 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """
 
     _indefinite: ClassVar[bool] = False  # whether a kernel that is not positive semidefinite only causes a warning
+    _in_batches: ClassVar[bool] = False  # whether `fit` takes rows in batches, and so rows of Dask
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "fit" in cls.__dict__:
-            setattr(cls, "fit", all_or_nothing(cls.__dict__["fit"]))  # noqa: B010  # mypy knows the name as a method
+            fit = all_or_nothing(fitted_on_cluster(cls.__dict__["fit"]))
+            setattr(cls, "fit", fit)  # noqa: B010  # mypy knows the name as a method
+        with_rows_of_dask(cls)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; `kernel__...` replaces the kernel by one with other parameters."""

@@ -20,7 +20,6 @@ float64; in float32 it keeps the coefficients from growing until f is only round
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ import scipy.linalg as sla
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
-from mercer.gram.lowrank import Nystrom
+from mercer.gram.lowrank import Nystrom, RowTerms
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
@@ -204,17 +203,10 @@ class _System:
         product = self.Phi.normal(V, self._between(V)) + self.alpha * V
         return product + self.ridge * self.Phi.whiten(self.Phi.coefficients(V)) if self.ridge else product
 
-    def _between(self, V: Matrix) -> Callable[[slice, Matrix], Matrix] | None:
-        weights, Qw, inside = self.weights, self.Qw, self.G.T @ V
-        if weights is None and Qw is None:
+    def _between(self, V: Matrix) -> RowTerms | None:
+        if self.weights is None and self.Qw is None:
             return None
-
-        def between(rows: slice, U: Matrix) -> Matrix:
-            if weights is not None:
-                U = weights[rows] * U
-            return U if Qw is None else U - Qw[rows] @ inside
-
-        return between
+        return RowTerms(self.weights, self.Qw, self.G.T @ V)
 
     def start(self, coef: Matrix) -> Matrix:
         """β of coefficients that are known already."""

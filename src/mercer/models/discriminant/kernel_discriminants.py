@@ -31,6 +31,7 @@ LEAST_VARIANCE = 1e-10
 class Expanded(KernelRidge):
     """Kernel ridge regression whose function is an expansion, whatever the number of points."""
 
+    _in_batches: ClassVar[bool] = False
     _grids: ClassVar[bool] = False
 
 

@@ -125,6 +125,7 @@ class KernelRidge(PenalisedSmoother):
     (1.0, 10.5)
     """
 
+    _in_batches: ClassVar[bool] = True
     _grids: ClassVar[bool] = True  # whether solver="auto" may take a grid of frequencies, which has no expansion
 
     kernel: Any = None

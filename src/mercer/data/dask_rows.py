@@ -1,0 +1,246 @@
+"""Rows on a Dask cluster, as one more source of rows in batches, in pieces of even size whatever their chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.batches import Batches
+from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, row_blocks, whole_rows
+from mercer.data.frames import is_frame
+from mercer.data.vectors import as_vectors
+from mercer.errors import InvalidInput
+from mercer.memory import HELD
+from mercer.words import show_bytes
+
+Keyed = tuple[Array, NDArray[np.int64], Array]
+PER_THREAD = 4
+"""Pieces for each thread of the cluster: the last ones of a pass then wait for little."""
+FEWEST_ROWS, MOST_PIECES = 4096, 5000
+"""Smaller pieces cost more to schedule than to compute; more pieces make graphs of more than 10 MB."""
+
+
+class DaskRows(Batches):
+    """The rows of a Dask array or data frame, on the workers of a cluster.
+
+    Every model that takes `Batches` takes them, and Dask's collections themselves, too: sums over rows then run on the
+    workers, and only sums come back.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+        Rows of numbers, in any chunks: chunks of columns are joined, empty ones are left out, small ones are taken
+        together, large ones are cut, and unknown sizes are counted first.
+    client : distributed.Client or None
+        By default the active client, or Dask's threaded scheduler if there is none.
+
+    Attributes
+    ----------
+    names : list of str or None
+        The names of the columns of a frame.
+    spans : list of slice
+        The rows of every piece.
+
+    Examples
+    --------
+    >>> import dask.array as da, mercer as mc
+    >>> X = da.from_array(np.linspace(0.0, 6.0, 500)[:, None], chunks=(90, 1))
+    >>> rows = mc.DaskRows(X)
+    >>> rows.n, rows.spans
+    (500, [slice(0, 500, None)])
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.01, n_centers=20).fit(rows, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.5]]) - np.sin(1.5)) < 0.01)
+    True
+    """
+
+    def __init__(self, X: Any, client: Any = None) -> None:
+        frame = is_frame_of_dask(X)
+        if not frame and getattr(X, "ndim", 0) != 2:
+            raise InvalidInput(
+                "Rows of Dask must be a two-dimensional array or a data frame",
+                got=f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimensions",
+                advice="Reshape it to one row per point.",
+            )
+        self.cluster = Cluster(client)
+        self.names = [str(name) for name in X.columns] if frame else None
+        width = len(X.columns) if frame else int(X.shape[1])
+        if width == 0:
+            raise InvalidInput("Rows must have columns", got="none", advice="Check how X was selected.")
+        others = [name for name, kind in zip(X.columns, X.dtypes) if not _numeric(kind)] if frame else []
+        if others:
+            raise InvalidInput(
+                "The columns of a frame of Dask must be numbers",
+                got=f"{others[0]!r} of type {X.dtypes[others[0]]}",
+                advice="Encode it as numbers, or leave it out of the frame.",
+            )
+        blocks = row_blocks(X)
+        lengths = self._lengths(X, blocks)
+        self._n = int(sum(lengths))
+        if self._n == 0:
+            raise InvalidInput("Rows of Dask must have rows", got="none", advice="Check how X was selected.")
+        total, per_task = self.cluster.memory()
+        largest, room = max(lengths) * width * 8, SHARE * per_task
+        if largest > room:
+            raise InvalidInput(
+                f"A partition must fit {SHARE:.0%} of a worker's memory per thread, {show_bytes(int(room))}",
+                got=f"one of {max(lengths):,} rows, {show_bytes(largest)}",
+                advice="Make smaller ones, X.rechunk or frame.repartition, or give workers more memory.",
+            )
+        rows = piece_rows(self._n, width, self.cluster.threads, room)
+        starts, self.spans, pieces = np.concatenate([[0], np.cumsum(lengths)]), list[slice](), list[Any]()
+        for parts in pieces_of(lengths, rows):
+            first = int(starts[parts[0][0]]) + parts[0][1].start
+            self.spans.append(slice(first, first + sum(part.stop - part.start for _, part in parts)))
+            cuts = [part for _, part in parts]
+            pieces.append(self.cluster.task(_piece, first, cuts, *[blocks[block] for block, _ in parts]))
+        self.pieces = self.cluster.kept(pieces) if self._n * width * 8 <= SHARE * total else pieces
+
+    def __enter__(self) -> DaskRows:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.cluster.release()
+        self.pieces = []
+
+    def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
+        for piece in list(self.pieces):
+            yield self.cluster.result(piece), None
+
+    def _lengths(self, X: Any, blocks: list[Any]) -> list[int]:
+        """The number of rows of every block; those that are not known are counted."""
+        if not is_frame_of_dask(X) and not np.isnan(whole_rows(X).chunks[0]).any():
+            return [int(length) for length in whole_rows(X).chunks[0]]
+        counts = [self.cluster.task(len, block) for block in blocks]
+        return list(self.cluster.result(self.cluster.task(_listed, *counts)))
+
+    # -- work on the rows ---------------------------------------------------------------------------------------------
+
+    def sum(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> Any:
+        """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers."""
+        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), _added))
+
+    def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
+        """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
+        return list(self.cluster.result(self.cluster.task(_listed, *self._calls(work, shared, arrays))))
+
+    def _calls(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...]) -> list[Any]:
+        slices = [[None] * len(self.spans) if A is None else self.cluster.sent(A, self.spans) for A in arrays]
+        return [
+            self.cluster.task(work, *shared, piece, *[parts[i] for parts in slices])
+            for i, piece in enumerate(self.pieces)
+        ]
+
+    def taken(self, index: NDArray[np.int64]) -> Array:
+        """The rows at these ascending positions, here."""
+        ends = np.searchsorted(index, [span.stop for span in self.spans])
+        calls, start = [], 0
+        for span, piece, stop in zip(self.spans, self.pieces, ends):
+            if stop > start:
+                calls.append((piece, index[start:stop] - span.start))
+            start = int(stop)
+        parts = [self.cluster.task(_rows, *call) for call in calls]
+        return np.concatenate(self.cluster.result(self.cluster.task(_listed, *parts)))
+
+    def drawn(self, count: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
+        """Rows drawn at random without replacement, in random order, and their positions.
+
+        Every row gets the random key that `batches.sampled` gives it, and the smallest keys win: the sample is the same
+        for an array, a file and any chunks.
+        """
+        bits: Any = rng.bit_generator
+        if not hasattr(bits, "advance"):
+            bits = np.random.PCG64(int(rng.integers(2**63)))
+        parts = [
+            self.cluster.task(_keyed, piece, span.start, count, deepcopy(bits))
+            for span, piece in zip(self.spans, self.pieces)
+        ]
+        _, at, X = self.cluster.result(self.cluster.tree(parts, partial(_smallest, count)))
+        bits.advance(self._n)
+        return X, at
+
+
+def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
+    """Rows of a piece: some pieces per thread, not too small, within the memory of a task.
+
+    >>> piece_rows(10**6, 20, 8, 1e9), piece_rows(10**9, 100, 1000, 1e9), piece_rows(100, 20, 8, 1e9)
+    (31250, 200000, 4096)
+    """
+    rows = min(max(-(-n // (PER_THREAD * threads)), FEWEST_ROWS), max(1, HELD // width))
+    return int(max(1, min(max(rows, -(-n // MOST_PIECES)), limit // (8 * width))))
+
+
+def pieces_of(lengths: list[int], rows: int) -> list[list[tuple[int, slice]]]:
+    """Blocks in pieces of at most so many rows: large blocks are cut evenly, small neighbours are taken together.
+
+    >>> pieces_of([4, 0, 3, 10], 8)
+    [[(0, slice(0, 4, None)), (2, slice(0, 3, None))], [(3, slice(0, 5, None))], [(3, slice(5, 10, None))]]
+    """
+    pieces: list[list[tuple[int, slice]]] = []
+    room = 0
+    for block, length in enumerate(lengths):
+        if length > rows:
+            ends = np.linspace(0, length, -(-length // rows) + 1).astype(int).tolist()
+            pieces += [[(block, slice(a, b))] for a, b in pairwise(ends)]
+            room = 0
+        elif length:
+            if length > room:
+                pieces.append([])
+                room = rows
+            pieces[-1].append((block, slice(0, length)))
+            room -= length
+    return pieces
+
+
+# -- what runs on workers ----------------------------------------------------------------------------------------------
+
+
+def _piece(start: int, cuts: list[slice], *blocks: Any) -> Array:
+    """Checked rows of numbers from the cuts of some blocks."""
+    try:
+        parts = [as_vectors(block.iloc[cut] if is_frame(block) else block[cut]) for cut, block in zip(cuts, blocks)]
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"The rows from {start:,} on must be complete rows of numbers",
+            got=error.got,
+            advice="Correct the source, or leave such rows out of it.",
+        ) from None
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _keyed(X: Array, start: int, count: int, bits: Any) -> Keyed:
+    """The rows of a piece with the smallest random keys: the keys, positions and rows."""
+    keys = np.random.Generator(deepcopy(bits).advance(start)).random(len(X))
+    best = np.argsort(keys, kind="stable")[:count]
+    return keys[best], start + best, X[best]
+
+
+def _smallest(count: int, *parts: Keyed) -> Keyed:
+    """Of several pieces."""
+    keys, at, X = (np.concatenate(values) for values in zip(*parts))
+    best = np.argsort(keys, kind="stable")[:count]
+    return keys[best], at[best], X[best]
+
+
+def _added(*parts: Array) -> Array:
+    total = np.array(parts[0])
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _listed(*parts: Any) -> list[Any]:
+    return list(parts)
+
+
+def _rows(X: Array, index: NDArray[np.int64]) -> Array:
+    return X[index]
+
+
+def _numeric(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "iufb"

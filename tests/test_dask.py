@@ -1,0 +1,306 @@
+"""Rows of Dask: the same model as from an array, whatever the chunks, the scheduler and what happens to workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import cloudpickle
+import dask
+import dask.array as da
+import dask.bag
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer as mc
+from mercer.data import cluster as cluster_module
+from mercer.data import dask_rows
+from mercer.data.cluster import ClusterLost
+from mercer.data.dask_rows import DaskRows
+from mercer.gram.streamed import StreamedGram
+from mercer.solvers import costs, nystrom
+
+N, D = 300, 3
+NAMES = ["a", "b", "c"]
+SOME = {"kernel": mc.Gaussian(1.5), "alpha": 0.1, "n_centers": 15}
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=N) + 1.0, rng.uniform(0.5, 2.0, N)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Pieces of at most 64 rows, on two threads."""
+    monkeypatch.setattr(dask_rows, "FEWEST_ROWS", 8)
+    monkeypatch.setattr(dask_rows, "HELD", 64 * D)
+    with dask.config.set(num_workers=2):
+        yield
+
+
+@pytest.fixture
+def iterated(monkeypatch):
+    """Conjugate gradients with a sample of the rows as preconditioner, as for many rows."""
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
+    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: 8 * m)
+
+
+def frame(X):
+    return pd.DataFrame(X, columns=NAMES)
+
+
+def unknown(X):
+    """An array whose chunks have sizes that nobody knows, one of them none."""
+    table = dd.from_pandas(frame(X), npartitions=5)
+    parts = [table.partitions[0], table.partitions[1].query("a > 1e9"), *(table.partitions[i] for i in range(1, 5))]
+    return dd.concat(parts).to_dask_array()
+
+
+CHUNKS = {
+    "rows": lambda X: da.from_array(X, chunks=(100, D)),
+    "columns": lambda X: da.from_array(X, chunks=(N, 1)),
+    "skewed": lambda X: da.from_array(X, chunks=((5, 0, 250, 45), (2, 1))),
+    "unknown": unknown,
+    "frame": lambda X: dd.from_pandas(frame(X), npartitions=4),
+}
+
+
+@pytest.mark.parametrize("kind", CHUNKS)
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True, "weighted": True}], ids=["plain", "weights"])
+def test_all_chunks_give_the_model_of_the_array(kind, options, small, iterated):
+    X, y, w = data()
+    options = {**SOME, "tol": 1e-8, **options}
+    w = w if options.pop("weighted", False) else None
+    lazy = (da.from_array(y, chunks=77), None if w is None else da.from_array(w, chunks=300))
+    model = mc.KernelRidge(**options).fit(CHUNKS[kind](X), *lazy)
+    assert "steps of conjugate gradients" in model.status_
+    centers = model.function_.points.raw
+    here = mc.KernelRidge(**{**options, "n_centers": None, "centers": centers}).fit(X, y, w)
+    asked = frame(X) if kind == "frame" else X
+    np.testing.assert_allclose(model.predict(asked), here.predict(X), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(centers, mc.KernelRidge(**options).fit(mc.Batches(X), y, w).function_.points.raw)
+    assert type(model.dual_coef_) is np.ndarray
+    assert hasattr(model, "feature_names_in_") == (kind == "frame")
+
+
+def test_all_rows_as_the_preconditioner(small):
+    """Few rows: the whole normal matrix is summed on the workers, with weights and an intercept."""
+    X, y, w = data()
+    model = mc.KernelRidge(**SOME, fit_intercept=True).fit(CHUNKS["skewed"](X), y, w)
+    assert "solved directly" in model.status_
+    here = mc.KernelRidge(**SOME, fit_intercept=True).fit(mc.Batches(X), y, w)
+    np.testing.assert_allclose(model.predict(X), here.predict(X), atol=1e-9)
+    assert model.intercept_ == pytest.approx(here.intercept_, abs=1e-9)
+
+
+def test_other_sums_of_the_features(small):
+    """Values at all rows, functions of the caller's between two products, features: as from an array."""
+    X, y, _ = data()
+    k = mc.Gaussian(1.5)
+    few = k.prepare(X[:9])
+    with DaskRows(CHUNKS["rows"](X)) as rows:
+        there = StreamedGram(k, rows, few).low_rank(few)
+        here = mc.gram.of(k, X).low_rank(few)
+        V = np.arange(18.0).reshape(9, 2)
+        np.testing.assert_allclose(there @ V, here @ V, atol=1e-9)
+        curved = lambda rows, U: U * y[rows, None]  # noqa: E731
+        np.testing.assert_allclose(there.normal(V, curved), here.normal(V, curved), rtol=1e-9)
+        np.testing.assert_allclose(there.features([200, 3, 3]), here.features([200, 3, 3]), atol=1e-12)
+        np.testing.assert_allclose(np.concatenate([part for part, _ in rows]), X)
+
+
+def test_predictions_are_lazy(small):
+    X, y, _ = data()
+    model = mc.KernelRidge(**SOME).fit(X, np.column_stack([y, -y]))
+    lazy = model.predict(CHUNKS["skewed"](X))
+    assert (lazy.shape, lazy.dtype, lazy.chunks) == ((N, 2), np.float64, ((5, 0, 250, 45), (2,)))
+    np.testing.assert_allclose(lazy.compute(), model.predict(X), atol=1e-12)
+    single = mc.KernelRidge(**SOME).fit(frame(X.astype("float32")), y)
+    series = single.predict(dd.from_pandas(frame(X.astype("float32")).set_axis(range(10, 10 + N)), npartitions=3))
+    assert series.dtype == np.float32
+    computed = series.compute()
+    assert computed.index[0] == 10
+    np.testing.assert_allclose(computed, single.predict(frame(X.astype("float32"))), rtol=1e-4)
+    table = mc.KernelRidge(**SOME).fit(frame(X), np.column_stack([y, y])).predict(CHUNKS["frame"](X))
+    assert table.compute().shape == (N, 2)
+
+
+def test_every_estimator_predicts_lazily(small):
+    X, y, _ = data()
+    labels = np.where(y > 1, "high", "low")
+    lazy = da.from_array(X[:40], chunks=(15, 2))
+    for model, methods in (
+        (mc.KernelPCA(mc.Gaussian(1.0), n_components=2).fit(X[:60]), ["transform"]),
+        (mc.SVC(mc.Gaussian(1.0)).fit(X[:60], labels[:60]), ["predict", "decision_function"]),
+        (mc.KernelLogisticRegression(mc.Gaussian(1.0)).fit(X[:60], labels[:60]), ["predict", "predict_proba"]),
+        (mc.ParzenDensity(bandwidth=0.5).fit(X[:60]), ["score_samples", "pdf"]),
+        (mc.NadarayaWatsonRegressor(mc.Gaussian(0.5)).fit(X[:60], y[:60]), ["predict"]),
+        (mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X[:60], y[:60]), ["predict", "predict_interval"]),
+    ):
+        for name in methods:
+            found, expected = getattr(model, name)(lazy), getattr(model, name)(X[:40])
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype), name
+            if found.dtype.kind == "f":
+                np.testing.assert_allclose(found.compute(), expected, rtol=1e-9, atol=1e-9)
+            else:
+                np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_bags_of_objects_are_predicted_lazily():
+    """Texts in partitions, one of them empty: a bag of labels, or of rows of kernel values."""
+    words = ["banana", "ananas", "bananas", "tree", "trees", "free"]
+    model = mc.SVC(mc.Spectrum((1, 2)).normalize()).fit(words, [1, 1, 1, 0, 0, 0])
+    bag = dask.bag.from_sequence([*words, "three"], npartitions=3)
+    for some in (bag, bag.filter(lambda word: "n" in word)):
+        expected = model.predict(some.compute(scheduler="sync")).tolist()
+        assert model.predict(some).compute(scheduler="threads") == expected
+
+
+def test_pieces_are_even_and_few():
+    lengths = [3, 0, 100_000, 7, 7, 20_000]
+    pieces = dask_rows.pieces_of(lengths, 9000)
+    sizes = [sum(part.stop - part.start for _, part in parts) for parts in pieces]
+    assert max(sizes) <= 9000
+    assert sum(sizes) == sum(lengths)
+    assert len(pieces) == 1 + 12 + 1 + 3
+    for n, width, threads in ((10**9, 100, 10), (10**9, 100, 10_000), (10**6, 20, 2)):
+        assert -(-n // dask_rows.piece_rows(n, width, threads, 1e9)) <= dask_rows.MOST_PIECES
+    assert dask_rows.piece_rows(10**9, 100, 10, 8e6) * 100 * 8 <= 8e6  # a worker's memory is the harder limit
+
+
+def test_graphs_stay_small_and_the_coefficients_are_in_them_once(small, monkeypatch):
+    X, _, _ = data()
+    sizes = []
+    value = cluster_module.Cluster.result
+
+    def weighed(self, task):
+        sizes.append(len(cloudpickle.dumps(dict(task.__dask_graph__()))))
+        return value(self, task)
+
+    big = mc.Gaussian(1.5), X[:100]
+    with DaskRows(da.from_array(X, chunks=(20, D)) * 1.0) as rows:
+        Phi = StreamedGram(big[0], rows, big[0].prepare(X)).low_rank(big[0].prepare(big[1]))
+        monkeypatch.setattr(cluster_module.Cluster, "result", weighed)
+        Phi.normal(np.ones((Phi.shape[1], 50)))
+    assert len(rows.spans) > 4
+    assert sizes[0] < X.nbytes + 2 * big[1].nbytes + 1.2 * 8 * 50 * 100 + 1000 * 3 * len(rows.spans)
+
+
+def refusals():
+    X, y, _ = data()
+    rows = da.from_array(X, chunks=(100, D))
+    fit = lambda X, y=y, **more: lambda: mc.KernelRidge(**{**SOME, **more}).fit(X, y)  # noqa: E731
+    holes = X.copy()
+    holes[250, 1] = np.nan
+    texts = dd.from_pandas(frame(X).assign(c="x"), npartitions=2)
+    model = mc.KernelRidge(**SOME).fit(X, y)
+    return {
+        r"rows from 233 on must be complete": fit(da.from_array(holes, chunks=(100, D))),
+        r"must be numbers, got 'c'": fit(texts),
+        r"two-dimensional array or a data frame, got Array with 1 dim": fit(rows[:, 0]),
+        r"must have rows, got none": fit(da.zeros((0, 3))),
+        r"must have columns, got none": fit(da.zeros((5, 0))),
+        r"y must hold finite numbers.*shape \(299,\)": fit(rows, da.from_array(y[1:], chunks=50)),
+        r"SVC needs all rows in memory, got rows of Dask. Pass X.compute": lambda: mc.SVC().fit(rows, y > 1),
+        r"need Nyström centres.* got solver='cg'": fit(rows, solver="cg"),
+        r"takes other arguments in memory only": lambda: mc.ConditionalDensity(bandwidth=0.5).fit(X, y).pdf(rows, rows),
+        r"X must have the columns that the model was fitted to": lambda: model.predict(rows[:, :2]),
+        r"must return one array, got tuple": lambda: (
+            mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X[:9], y[:9]).predict(rows, return_std=True)
+        ),
+    }
+
+
+def test_what_is_refused(small):
+    for words, call in refusals().items():
+        with pytest.raises(mc.InvalidInput, match=words):
+            call()
+
+
+# -- a cluster of processes --------------------------------------------------------------------------------------------
+
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="1GB") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A scheduler with two workers, each in a process of its own, and a client: (client, process of the scheduler)."""
+    from distributed import Client
+
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, str(script)], **pipes) as process:
+        try:
+            with Client(process.stdout.readline().strip()) as client:
+                yield client, process
+        finally:
+            process.kill()
+
+
+def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
+    """One cluster for all: processes take seconds to start."""
+    client, scheduler = cluster
+    monkeypatch.setattr(dask_rows, "HELD", 128 * D)
+    X, y, w = data()
+    rows = da.from_array(X, chunks=(100, D))
+    settings = {**SOME, "n_centers": 8, "fit_intercept": True, "tol": 1e-8}
+    make = lambda **more: mc.KernelRidge(**settings, **more)  # noqa: E731
+    expected = make().fit(mc.Batches(X), y, w).predict(X)
+
+    def left():
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+    def nothing_left():
+        end = time.monotonic() + 5
+        while left() and time.monotonic() < end:
+            time.sleep(0.02)
+        return left() == 0
+
+    # A worker dies in the middle of a fit, with rows and weights that it held: the answer is the same.
+    killed = []
+
+    def kill(step):
+        if step.iteration == 2:
+            killed.append(min(client.run(os.getpid).values()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    model = make(progress=lambda step: kill(step) or True).fit(rows, y, w)
+    assert killed
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-6)
+    assert nothing_left()
+
+    # An interrupt releases everything, and the model stays what it was.
+    def interrupt(step):
+        raise KeyboardInterrupt
+
+    before = model.dual_coef_
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(progress=interrupt).fit(rows, y)
+    assert model.dual_coef_ is before
+    assert nothing_left()
+
+    # Lazy predictions run on the workers.
+    np.testing.assert_allclose(model.predict(rows).compute(), expected, rtol=0, atol=1e-6)
+
+    # A task that takes too much memory is named before it is started.
+    with pytest.raises(mc.InvalidInput, match="A partition must fit 30% of a worker's memory"):
+        make().fit(da.zeros((10**8, 3), chunks=(10**8, 3)), y)
+
+    # The scheduler dies.
+    with pytest.raises(ClusterLost, match=r"must stay reachable.*Start the cluster again"):
+        make(progress=lambda step: scheduler.kill() or True).fit(rows, y)
+    with pytest.raises(ClusterLost, match="must stay reachable"):
+        make().fit(rows, y)
