@@ -159,7 +159,10 @@ class Nystrom:
 
     def features(self, index: Any = None) -> Array:
         """Φ at these positions (all by default) as an array, shape (rows, m)."""
-        points = self.points if index is None else self.points.take(index)
+        return self.features_of(self.points if index is None else self.points.take(index))
+
+    def features_of(self, points: Points) -> Array:
+        """φ of any points as an array, shape (points, m)."""
         return self._whitened(points).T
 
     def _whitened(self, points: Points) -> Array:

@@ -106,7 +106,7 @@ def solve(
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]
         rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else sample_size(n, m, tol)
-        system = _System(problem, Phi)
+        system = System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
         patience = max_iter if careful else PATIENCE[dtype == np.float64]
@@ -164,7 +164,7 @@ def sample_size(n: int, m: int, tol: float) -> int:
     return n if rows > n // 2 else rows
 
 
-class _System:
+class System:
     """A and the right-hand side, with the tail projected out: Φ̃ᵀ(u − Q Qᵀu), with Qᵀu = Gᵀβ known beforehand."""
 
     def __init__(self, problem: LeastSquares, Phi: Nystrom) -> None:
@@ -219,7 +219,7 @@ class _System:
 class _Preconditioner:
     """M = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I over some rows, scaled up to all."""
 
-    def __init__(self, system: _System, rows: int, rng: np.random.Generator) -> None:
+    def __init__(self, system: System, rows: int, rng: np.random.Generator) -> None:
         problem, Phi = system.problem, system.Phi
         n, roots, tail, factor = problem.n, problem.roots, system.Q, 1.0
         if rows >= n:
@@ -296,7 +296,7 @@ class _Watch:
 
 
 def _solve(
-    system: _System,
+    system: System,
     precondition: _Preconditioner,
     beta: Matrix,
     tol: float,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.batches import Batches, sampled
+from mercer.data.batches import Batches, drawn
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checkpoint import CheckpointFile, digest_of
 from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.gram.streamed import StreamedGram
+from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.tables.typed import Typed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel, targets, training_points, weights
-from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
+from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule, explained
 from mercer.models.solver_parameters import check_limits, check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
@@ -34,20 +36,46 @@ from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
+from mercer.solvers.left_out import LeftOutSample
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.solvers.step import Progress
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import fold_numbers, make_folds
-from mercer.tuning.loo import alpha_path
+from mercer.tuning.loo import alpha_path, sampled_path
 from mercer.validation import check_choice, generator
 
 SAMPLE = 3000
 """Rows of a source in batches from which a kernel rule makes the kernel."""
+LEFT_OUT = 20_000
+"""Rows of a source in batches whose leave-one-out errors choose alpha."""
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
 VALUES_SHARE = 1e-4
 """The error of evaluating a function on frequencies, relative to the sum of its coefficients, as a share of `tol`."""
+
+
+class LeftOutRows(NamedTuple):
+    """Rows of a source in batches, each predicted by the fit to all others.
+
+    Attributes
+    ----------
+    index : their positions in the source.
+    y : their targets, shape (s, t).
+    predictions : f₋ᵢ(xᵢ), shape (s, t).
+    weights : their weights, or None.
+    """
+
+    index: NDArray[np.int64]
+    y: Matrix
+    predictions: Matrix
+    weights: Matrix | None
+
+    @classmethod
+    def of(cls, sample: LeftOutSample, index: NDArray[np.int64], alpha: Matrix) -> LeftOutRows:
+        """Those of a sample at the chosen alpha, one per target."""
+        residuals = np.hstack([sample.residuals(float(a), [t]) for t, a in enumerate(alpha)])
+        return cls(index, sample.y, sample.y - residuals, sample.weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +91,7 @@ class KernelRidge(PenalisedSmoother):
         A kernel, a rule X → kernel, or None for a Gaussian with the median width.
     alpha : float, array or str
         The penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error along
-        the whole path.
+        the whole path. For rows in batches the errors are those of up to 20 000 rows, each left out of the fit to all.
     fit_intercept : bool
         Whether a constant b is added, which is not penalised.
     solver : str
@@ -113,6 +141,9 @@ class KernelRidge(PenalisedSmoother):
         The rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
     tuning_ : record
         The record of `tune`.
+    left_out_ : LeftOutRows
+        For alpha="loo" and rows in batches: `index`, `y` and `predictions` of up to 20 000 rows, drawn at random, each
+        by the fit to all other rows. `loo_score_` is theirs.
 
     Examples
     --------
@@ -152,7 +183,7 @@ class KernelRidge(PenalisedSmoother):
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_", "_not_in_file", "_centres", "dual_coef_"):  # left by an earlier fit
+        for name in ("tuning_", "path_", "left_out_", "_not_in_file", "_centres", "dual_coef_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
@@ -210,24 +241,27 @@ class KernelRidge(PenalisedSmoother):
         solver = requested_solver(self, batches.n)
         for name, value, fits in (
             ("solver", self.solver, solver in ("auto", "nystrom")),
-            ("alpha", self.alpha, not isinstance(self.alpha, str)),
             ("tune", self.tune, self.tune is None),
             ("centers", self.centers, not isinstance(self.centers, str) or self.centers == "uniform"),
         ):
             if not fits:
                 raise InvalidInput(
-                    "Rows in batches need Nyström centres, uniform or given, and a number as alpha",
+                    "Rows in batches need Nyström centres, uniform or given",
                     got=f"{name}={value!r}",
                     advice="Choose these on a sample of the rows, or load all rows as an array.",
                 )
-        n, limit = batches.n, memory_budget(self.budget)
+        check_penalty_rule(self.alpha)
+        if isinstance(self.kernel, (TableKernel, Typed)):
+            batches = batches.as_tables()
+        n, limit, by_rule = batches.n, memory_budget(self.budget), isinstance(self.alpha, str)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else min(self.n_centers, n)
-        sample, found = sampled(batches, max(m, SAMPLE), generator(self.random_state))
-        points = training_points(sample)
-        self._resolve(sample, points)
+        judged = max(1, min(LEFT_OUT, limit // (4 * 8 * m))) if by_rule else 0
+        sample = drawn(batches, max(m, judged, SAMPLE), generator(self.random_state))
+        points = training_points(sample.X)
+        self._resolve(sample.X, points)
         if batches.names is not None:
             self.feature_names_in_ = np.array(batches.names, dtype=object)
-        Y, single = targets(found if y is None else y, n)
+        Y, single = targets(sample.y if y is None else y, n)
         w = weights(sample_weight, n)
         if w is not None and not w.all():
             raise InvalidInput(
@@ -237,12 +271,27 @@ class KernelRidge(PenalisedSmoother):
         self._rows, self._intercept, self._cache = rows, bool(self.fit_intercept), {}
         tail = np.ones((n, 1)) if self._intercept else None
         gram_of_all = StreamedGram(self.kernel_, batches, self.kernel_.prepare(points))
-        problem = LeastSquares(gram_of_all, Y, penalties(self.alpha, Y.shape[1]), rows.roots, tail)
-        centers = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
+        alpha = penalties(1.0 if by_rule else self.alpha, Y.shape[1])
+        problem = LeastSquares(gram_of_all, Y, alpha, rows.roots, tail)
+        centers: Any = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
+        if by_rule:
+            chosen = choose_centers(gram_of_all, m, centers, rng=generator(self.random_state))
+            Phi = gram_of_all.low_rank(chosen, np.float64, limit)
+            left_out = LeftOutSample(problem, Phi, points.take(slice(0, judged)), sample.index[:judged])
+            self.path_ = sampled_path(left_out)
+            problem = replace(problem, alpha=self.path_.chosen)
+            self.left_out_ = LeftOutRows.of(left_out, sample.index[:judged], problem.alpha)
         self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
         del self._rows
         self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
         return self
+
+    @property
+    def loo_score_(self) -> float:
+        """R² of the leave-one-out predictions, averaged over targets: an estimate of `score` on new data."""
+        if "left_out_" not in self.__dict__:
+            return super().loo_score_
+        return explained(self.left_out_.y, self.left_out_.predictions, self.left_out_.weights)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
