@@ -91,8 +91,8 @@ def test_alpha_by_leave_one_out_is_that_of_the_array(weighted, small):
     np.testing.assert_allclose(model.alpha_, exact.alpha_, rtol=1e-6)
     np.testing.assert_allclose(model.loo_score_, exact.loo_score_, rtol=1e-9)
     kept = model.left_out_
-    assert len(kept.index) == N
-    np.testing.assert_allclose(kept.predictions[:, 0], exact.loo_predictions_[kept.index], atol=1e-8)
+    assert len(kept.at) == N
+    np.testing.assert_allclose(kept.predictions[:, 0], exact.loo_predictions_[kept.at], atol=1e-8)
 
 
 def test_a_table_with_texts_and_missing_values(small, tmp_path):
@@ -213,3 +213,39 @@ def test_what_is_refused(tmp_path):
     for entries in (lambda: gram.rows([0]), gram.recomputed, lambda: gram.restrict([0])):
         with pytest.raises(mc.InvalidInput, match="sums over rows only"):
             entries()
+
+
+@pytest.mark.parametrize("kind", ["poisson", "logistic", "classes"])
+def test_smooth_losses_over_batches_are_those_of_the_array(kind, small):
+    """Poisson's and the logistic loss on centres: the same operator, so the same minimum."""
+    X, y = data()
+    rng = np.random.default_rng(2)
+    if kind == "poisson":
+        model, again = (mc.KernelGLM(mc.Gaussian(1.5), family="poisson", alpha=0.3, n_centers=30) for _ in range(2))
+        y, more = rng.poisson(np.exp(y - 1.0)), {"exposure": rng.uniform(0.5, 2.0, N)}
+    else:
+        model, again = (mc.KernelLogisticRegression(mc.Gaussian(1.5), alpha=0.3, n_centers=30) for _ in range(2))
+        y, more = (y > 1).astype(int) + (kind == "classes") * (y > 1.5), {}
+    model.fit(mc.Batches(X), y, **more)
+    again.set_params(n_centers=None, centers=model.function_.points.raw).fit(X, y, **more)
+    np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6)
+    if kind == "poisson":
+        np.testing.assert_allclose(model.loo_predictions_, again.loo_predictions_, rtol=1e-6)
+        assert model.mean_interval(X[:3]).shape == (3, 2)
+    else:
+        np.testing.assert_allclose(model.loo_proba_, again.loo_proba_, atol=1e-6)
+
+
+def test_smooth_losses_read_files_and_say_what_they_need(small, tmp_path):
+    X, y = data()
+    frame(X, (y > 1).astype(int)).write_parquet(tmp_path / "rows.parquet")
+    model = mc.KernelLogisticRegression(mc.Gaussian(1.5), n_centers=20).fit(tmp_path / "rows.parquet", target="y")
+    model.save(tmp_path / "m.mercer")
+    rows = pl.DataFrame(X, schema=NAMES)
+    np.testing.assert_allclose(mc.load(tmp_path / "m.mercer").predict_proba(rows), model.predict_proba(rows))
+    with pytest.raises(mc.InvalidInput, match="LogisticRegression needs all rows in memory"):
+        mc.LogisticRegression().fit(tmp_path / "rows.parquet", target="y")
+    with pytest.raises(mc.InvalidInput, match="with weights > 0"):
+        model.fit(mc.Batches(X), y > 1, np.arange(N))
+    with pytest.raises(mc.InvalidInput, match="got target='y' with X in memory"):
+        model.fit(X, y > 1, target="y")

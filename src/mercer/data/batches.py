@@ -21,6 +21,7 @@ from mercer.data import frames
 from mercer.data.columns import as_array
 from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
+from mercer.data.points import Points
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.memory import HELD
@@ -263,12 +264,12 @@ class Drawn(NamedTuple):
     Attributes
     ----------
     X : the rows, in random order.
-    index : their positions in the source.
+    at : their positions in the source.
     y : the targets of all rows of the source, or None.
     """
 
     X: Any
-    index: NDArray[np.int64]
+    at: NDArray[np.int64]
     y: Array | None
 
 
@@ -298,7 +299,7 @@ def drawn(
     also : called with the position of each batch, its rows and their targets; returns positions within the batch of
         rows that are drawn in any case, beside the others.
 
-    >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).index
+    >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).at
     array([ 7, ...])
     """
     kept: Any = None
@@ -323,6 +324,48 @@ def drawn(
     if kept is None:
         raise InvalidInput("A source of rows must have rows", got="none", advice="Check the source.")
     return Drawn(kept, index, np.concatenate(targets) if targets else None)
+
+
+class StreamedPoints(Points):
+    """All rows of a source as points, of which only a sample is held.
+
+    Parameters
+    ----------
+    batches : the rows.
+    sample : some of them, in random order.
+
+    >>> batches = Batches(np.arange(50.0)[:, None])
+    >>> points = StreamedPoints(batches, drawn(batches, 5, np.random.default_rng(0)))
+    >>> points.n, points.sample.n
+    (50, 5)
+    """
+
+    def __init__(self, batches: Batches, sample: Drawn) -> None:
+        super().__init__(sample.X)
+        self.batches, self.sample, self.n = batches, Points(sample.X), batches.n
+
+    def take(self, index: Any) -> Points:
+        raise InvalidInput(
+            "Rows in batches are used all, with weights > 0",
+            got="a request for some of them",
+            advice="Leave the others out of the source, or load the rows as an array.",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise InvalidInput(
+            "A model that was fitted to rows in batches holds their source, which cannot be pickled",
+            got="a request to pickle it",
+            advice="Save it by model.save(path), and load it by mc.load(path).",
+        )
+
+
+def is_source(X: Any) -> bool:
+    """Whether X are rows that are read in batches: a `Batches`, or the path of a file or folder.
+
+    >>> is_source("rows.parquet"), is_source([[1.0]])
+    (True, False)
+    """
+    return isinstance(X, (str, os.PathLike, Batches))
 
 
 class Witnesses:

@@ -60,22 +60,22 @@ class LeftOutRows(NamedTuple):
 
     Attributes
     ----------
-    index : their positions in the source.
+    at : their positions in the source.
     y : their targets, shape (s, t).
     predictions : f₋ᵢ(xᵢ), shape (s, t).
     weights : their weights, or None.
     """
 
-    index: NDArray[np.int64]
+    at: NDArray[np.int64]
     y: Matrix
     predictions: Matrix
     weights: Matrix | None
 
     @classmethod
-    def of(cls, sample: LeftOutSample, index: NDArray[np.int64], alpha: Matrix) -> LeftOutRows:
+    def of(cls, sample: LeftOutSample, at: NDArray[np.int64], alpha: Matrix) -> LeftOutRows:
         """Those of a sample at the chosen alpha, one per target."""
         residuals = np.hstack([sample.residuals(float(a), [t]) for t, a in enumerate(alpha)])
-        return cls(index, sample.y, sample.y - residuals, sample.weights)
+        return cls(at, sample.y, sample.y - residuals, sample.weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -142,7 +142,7 @@ class KernelRidge(PenalisedSmoother):
     tuning_ : record
         The record of `tune`.
     left_out_ : LeftOutRows
-        For alpha="loo" and rows in batches: `index`, `y` and `predictions` of up to 20 000 rows, drawn at random, each
+        For alpha="loo" and rows in batches: `at`, `y` and `predictions` of up to 20 000 rows, drawn at random, each
         by the fit to all other rows. `loo_score_` is theirs.
 
     Examples
@@ -277,10 +277,10 @@ class KernelRidge(PenalisedSmoother):
         if by_rule:
             chosen = choose_centers(gram_of_all, m, centers, rng=generator(self.random_state))
             Phi = gram_of_all.low_rank(chosen, np.float64, limit)
-            left_out = LeftOutSample(problem, Phi, points.take(slice(0, judged)), sample.index[:judged])
+            left_out = LeftOutSample(problem, Phi, points.take(slice(0, judged)), sample.at[:judged])
             self.path_ = sampled_path(left_out)
             problem = replace(problem, alpha=self.path_.chosen)
-            self.left_out_ = LeftOutRows.of(left_out, sample.index[:judged], problem.alpha)
+            self.left_out_ = LeftOutRows.of(left_out, sample.at[:judged], problem.alpha)
         self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
         del self._rows
         self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
