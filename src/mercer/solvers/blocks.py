@@ -30,6 +30,7 @@ from mercer.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.step import Progress, Step
+from mercer.threads import single_threaded_blas
 from mercer.validation import generator
 
 SHARE, LEAST = 100, 256
@@ -89,7 +90,8 @@ def solve(
         points, sB = gram.x.take(index), s[index]
         rows = gram.between(points, gram.x, fast)
         g = sB * rows.multiply(s * z) + alpha * z[index] - Y[index]
-        direction = _Block(gram.between(points, None, fast), sB, rng).step(g, alpha)
+        with single_threaded_blas():  # its matrices have RANK columns: threads would mostly wait for each other
+            direction = _Block(gram.between(points, None, fast), sB, rng).step(g, alpha)
         count += 1
         squares.append(np.einsum("ij,ij->j", g, g))
         w = z.copy()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.gram.lowrank import Nystrom
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.base import Matrix
+from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.nystrom import System
 
 EPS = float(np.finfo(np.float64).eps)
@@ -50,7 +50,7 @@ class LeftOutSample:
     """
 
     def __init__(self, problem: LeastSquares, Phi: Nystrom, points: Points, index: NDArray[np.int64]) -> None:
-        system = System(problem, Phi)
+        self.system = system = System(problem, Phi)
         every = np.arange(problem.n)
         H = Phi.normal_matrix(every, problem.roots, system.Q, system.ridge)
         values, vectors = sla.eigh(H, overwrite_a=True, check_finite=False, driver="evd")
@@ -68,12 +68,23 @@ class LeftOutSample:
             features = features - Q @ system.G.T
             self.leverage = np.einsum("ij,ij->i", Q, Q)
             self.offset = Q @ (system.in_tail * system.scale)
+        self.vectors = vectors
         self.T = features @ vectors
         self.squares = self.T**2
         self.inside = vectors.T @ (system.target * system.scale)
         self.y, self.weights = problem.y[index], None if roots is None else roots**2
         self.roots = np.ones(len(index)) if roots is None else roots
         self.z = self.roots[:, None] * self.y
+
+    def solution(self, alpha: Matrix) -> Solution:
+        """The fit of all rows at one alpha per target, solved directly; `residual` bounds its relative rounding."""
+        system, Phi = self.system, self.system.Phi
+        D = np.divide(1.0, self.values[:, None] + alpha, where=self.values[:, None] > 0, out=np.zeros_like(self.inside))
+        coef, tail = system.finish(self.vectors @ (D * self.inside) / system.scale)
+        rounding = min(1.0, self.tolerance / max(float(alpha.min()), self.tolerance))
+        stats = {"iterations": 0, "converged": True, "centers": Phi.shape[1], "dtype": str(Phi.dtype)}
+        status = f"Nyström approximation with {Phi.shape[1]:,} centres for {system.problem.n:,} points, solved directly"
+        return Solution(coef, tail, "nystrom", f"{status} in {Phi.dtype}", rounding, stats, Phi.centers)
 
     def residuals(self, alpha: float, targets: list[int]) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ) of the sample at one alpha, shape (s, targets)."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
 from mercer.data.batches import Batches, drawn
+from mercer.data.frames import is_frame
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checkpoint import CheckpointFile, digest_of
@@ -34,6 +35,7 @@ from mercer.rkhs.tail import Tail
 from mercer.rkhs.trigonometric import FourierFunction
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
+from mercer.solvers.choice import TOL_BEYOND_MEMORY
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
 from mercer.solvers.left_out import LeftOutSample
@@ -259,7 +261,7 @@ class KernelRidge(PenalisedSmoother):
         sample = drawn(batches, max(m, judged, SAMPLE), generator(self.random_state))
         points = training_points(sample.X)
         self._resolve(sample.X, points)
-        if batches.names is not None:
+        if batches.names is not None and not is_frame(sample.X):
             self.feature_names_in_ = np.array(batches.names, dtype=object)
         Y, single = targets(sample.y if y is None else y, n)
         w = weights(sample_weight, n)
@@ -274,6 +276,7 @@ class KernelRidge(PenalisedSmoother):
         alpha = penalties(1.0 if by_rule else self.alpha, Y.shape[1])
         problem = LeastSquares(gram_of_all, Y, alpha, rows.roots, tail)
         centers: Any = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
+        solution: Solution | None = None
         if by_rule:
             chosen = choose_centers(gram_of_all, m, centers, rng=generator(self.random_state))
             Phi = gram_of_all.low_rank(chosen, np.float64, limit)
@@ -281,7 +284,9 @@ class KernelRidge(PenalisedSmoother):
             self.path_ = sampled_path(left_out)
             problem = replace(problem, alpha=self.path_.chosen)
             self.left_out_ = LeftOutRows.of(left_out, sample.at[:judged], problem.alpha)
-        self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
+            direct = left_out.solution(problem.alpha)
+            solution = direct if direct.residual <= (TOL_BEYOND_MEMORY if self.tol is None else self.tol) else None
+        self._conclude(rows, problem, solution or self._solve(problem, "nystrom", None, centers))
         del self._rows
         self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
         return self

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
 from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.frames import is_frame
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
@@ -383,7 +384,7 @@ class KernelPredictor(Predictor):
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
         check_columns(self, X, reset=True)
-        if isinstance(points, StreamedPoints) and points.batches.names is not None:
+        if isinstance(points, StreamedPoints) and points.batches.names is not None and not is_frame(X):
             self.feature_names_in_ = np.array(points.batches.names, dtype=object)
         if self._penalty() == 0 and not self.kernel_.tags.finite_rank:
             raise InvalidInput(
