@@ -1,5 +1,7 @@
 """Automatic models of rows in batches: the search of a sample, the last fit of all rows, whatever the batches."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -134,3 +136,60 @@ def test_some_rows_of_a_source():
     np.testing.assert_array_equal(source.at([19, 4])[0].ravel(), [4.0, 19.0])
     np.testing.assert_array_equal(rest.at([3])[1], [5.0])
     assert source.as_tables().tables is False
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """Fits that take so much memory that no table fits the budget, and a sample of 200 rows."""
+    from mercer.cli import large
+
+    monkeypatch.setattr(large, "SAMPLE", 200)
+    monkeypatch.setattr(large, "COPIES", 10**12)
+
+
+def run(capsys, *arguments):
+    from mercer.cli.app import run as command
+
+    code = command([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def test_mercer_fit_of_a_file_beyond_memory(tmp_path, capsys, little_memory):
+    frame, *_ = table()
+    data, out = tmp_path / "t.parquet", tmp_path / "m.mercer"
+    frame.write_parquet(data)
+    code, text, err = run(capsys, "fit", data, "-t", "y", "--drop", "years", "--time", 0.1, "-o", out, "--json")
+    assert code == 0, err
+    facts = json.loads(text)
+    assert facts["rows"] == N
+    assert facts["last_fit"]["rows"] == facts["last_fit"]["total"] == N - 40
+    assert facts["scores"][0]["value"] > 0.8
+    assert any("read in batches" in note for note in facts["notes"])
+    model = mc.load(out)
+    assert model.provenance_.rows == N - 40
+    assert len(model.predict(frame.drop("y", "years"))) == N
+
+
+def test_mercer_fit_of_a_folder_of_classes(tmp_path, capsys, little_memory):
+    frame, _, labels = table(missing=False)
+    frame = frame.drop("y").with_columns(k=labels)
+    for i in range(2):
+        frame[i * 250 : (i + 1) * 250].write_parquet(tmp_path / f"{i}.parquet")
+    code, text, err = run(capsys, "fit", tmp_path, "-t", "k", "--weight", "years", "--time", 0.1, "--json")
+    assert code == 0, err
+    assert json.loads(text)["model"] == "LeastSquaresClassifier"
+    for options in (["--folds", 3], ["--model", "ridge"], ["--plan"], ["--group", "city"]):
+        code, _, err = run(capsys, "fit", tmp_path, "-t", "k", *options)
+        assert code == 2
+        assert f"{options[0]} needs a table that fits into memory" in err
+
+
+def test_a_missing_target_beyond_the_sample_is_named(tmp_path, capsys, little_memory):
+    frame, *_ = table(missing=False)
+    frame.with_columns(y=pl.when(pl.int_range(N) == 3).then(None).otherwise("y")).write_parquet(tmp_path / "t.parquet")
+    code, _, err = run(capsys, "fit", tmp_path / "t.parquet", "-t", "y", "--time", 0.1)
+    assert code == 2
+    assert "must have a value in every row, got rows without one" in err or "without one: " in err

@@ -44,6 +44,7 @@ class Problem:
     roles : the roles of columns of X that the user assigned; X also has the exposure.
     weights : how often each row counts in the fit, or None.
     target_type : the recorded type of the target, if it was read by a format, else "".
+    total : the number of rows of the file, if X is a sample of them; else 0.
     groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
     """
 
@@ -59,6 +60,7 @@ class Problem:
     groups: Array | None = None
     times: Array | None = None
     target_type: str = ""
+    total: int = 0
 
     def __len__(self) -> int:
         return len(self.y)

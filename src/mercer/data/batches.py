@@ -135,9 +135,11 @@ class Batches:
 
         return self._changed(kept, self.n - len(gone))
 
-    def mapped(self, change: Callable[[Any], Any]) -> Batches:
-        """The same rows, each batch changed by a function that treats every row by itself."""
-        return self._changed(lambda start, X, y: (change(X), y), self._n)
+    def mapped(self, change: Callable[[Any], Any], targets: Callable[[Array], Array] | None = None) -> Batches:
+        """The same rows, each batch changed by a function that treats every row by itself, and so its targets."""
+        return self._changed(
+            lambda start, X, y: (change(X), y if targets is None or y is None else targets(y)), self._n
+        )
 
     def watched(self, report: Callable[[int], Any]) -> Batches:
         """The same rows; `report` is called with the number of rows that were read in this pass, after every batch."""

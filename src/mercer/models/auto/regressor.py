@@ -146,7 +146,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         if source is not None:
             X, (y, w, e) = source.sample, source.some
             # Weights and exposures that are columns are read from the sample again.
-            sample_weight, exposure = (None if given is None else all_ for given, all_ in ((sample_weight, w), (exposure, e)))
+            sample_weight, exposure = (
+                None if given is None else all_ for given, all_ in ((sample_weight, w), (exposure, e))
+            )
         parts = self._parts(X, sample_weight, exposure)
         points = training_points(parts.X)
         rows = Rows.of(points, y, parts.weight)

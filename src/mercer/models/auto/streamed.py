@@ -2,9 +2,9 @@
 
 One pass over the source draws a sample, collects targets, weights and exposures (eight bytes per row each), and makes
 sure that the sample shows which columns miss values, and every class. Kernel and loss are chosen on the sample, as on
-rows in memory. The last fit uses all rows, on centres; its penalty has the least leave-one-out error there, and the same
-left-out rows calibrate intervals or probabilities. The number of centres is planned by counting operations, so that the
-same rows always give the same model; all rows are read, even if that takes longer than the given time.
+rows in memory. The last fit uses all rows, on centres; its penalty has the least leave-one-out error there, and the
+same left-out rows calibrate intervals or probabilities. The number of centres is planned by counting operations, so
+that the same rows always give the same model; all rows are read, even if that takes longer than the given time.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ class StreamedSearch(Search):
 def _left_out(model: Any, at: Index) -> tuple[Index, Matrix]:
     """Positions of rows, and the values of the model there, each of the fit without the row, shape (s, t)."""
     if isinstance(model, KernelPredictor):
-        values = np.log(np.maximum(model.loo_proba_, 1e-300)) if hasattr(model, "loo_proba_") else model.loo_predictions_
+        values = (
+            np.log(np.maximum(model.loo_proba_, 1e-300)) if hasattr(model, "loo_proba_") else model.loo_predictions_
+        )
         return at, np.reshape(values[at], (len(at), -1))
     ridge = model if isinstance(model, KernelRidge) else model.regression_
     return ridge.left_out_.at, ridge.left_out_.predictions
