@@ -49,6 +49,8 @@ class Nystrom:
     kept : their positions among the given centres.
     L : the lower Cholesky factor of their K_mm, float64.
     stored : whether K_nm is kept.
+    once : calls a function that sums over all rows, and returns its result; a solver that keeps the results of such
+        sums in a checkpoint replaces it.
 
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
@@ -71,6 +73,7 @@ class Nystrom:
         m = self.shape[1]
         self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
+        self.once: Callable[[Callable[[], Matrix]], Matrix] = lambda make: np.ascontiguousarray(make())
         self._stored: Array | None = None
         self._stored = self._store(limit)
 
@@ -155,7 +158,7 @@ class Nystrom:
                 U = between(rows, U)
             return tiling.product(K.T, U.astype(self.dtype))
 
-        return self.whiten(self.sum_over_rows(work, W.shape))
+        return self.whiten(self.once(lambda: self.sum_over_rows(work, W.shape)))
 
     def features(self, index: Any = None) -> Array:
         """Φ at these positions (all by default) as an array, shape (rows, m)."""
@@ -187,6 +190,11 @@ class Nystrom:
         Φ̃ = diag(roots) Φ, Q is the orthonormal `tail`, both at these rows, and the ridge is one on the coefficients,
         ridge ‖c‖². A symmetric rank-k update per chunk of rows, added up in float64.
         """
+        return self.once(lambda: self._normal_matrix(index, roots, tail, ridge))
+
+    def _normal_matrix(
+        self, index: NDArray[np.int64], roots: Matrix | None, tail: Matrix | None, ridge: float
+    ) -> Matrix:
         m = self.shape[1]
         (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")

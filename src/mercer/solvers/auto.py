@@ -13,7 +13,7 @@ from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import blocks, cholesky, eigen, fourier
 from mercer.solvers.base import UNSOLVED, Matrix, Solution
-from mercer.solvers.checkpoint import Checkpoint
+from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.refinement import Iteration
 from mercer.solvers.step import Progress, until
@@ -41,7 +41,7 @@ def solve(
     max_time: float | None = None,
     max_passes: int | None = None,
     progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | Journal | None = None,
     grids: bool = True,
 ) -> Solution:
     """The coefficients, by the given solver or the one that suits size, penalty and memory.
@@ -58,8 +58,8 @@ def solve(
     max_time : seconds after which iterations that compute the matrix anew stop, at the end of a product.
     max_passes : products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
     progress : called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
-    checkpoint : keeps the state of iterations that compute the whole matrix anew; a later call with the same problem
-        continues there, and ends with the same coefficients.
+    checkpoint : keeps the state of iterations that compute the whole matrix anew, of "nystrom" and of "blocks"; a later
+        call with the same problem continues there, and ends with the same coefficients.
     grids : whether "auto" may take "fourier", whose solution is not an expansion in the points.
 
     >>> import numpy as np, mercer as mc
@@ -76,6 +76,7 @@ def solve(
 
         refine = choice.solver == "blocks"
         more: dict[str, Any] = {} if tol is None or refine else {"tol": tol}
+        journal = Journal.of(checkpoint)
         solution = nystrom.solve(
             problem,
             n_centers=n_centers,
@@ -83,6 +84,7 @@ def solve(
             random_state=random_state,
             budget=budget,
             progress=None if refine else progress,
+            checkpoint=journal,
             **more,
         )
         if refine:
@@ -96,8 +98,11 @@ def solve(
                 passes=limit,
                 random_state=random_state,
                 progress=progress,
+                checkpoint=journal,
             )
             solution = replace(solution, status=f"{solution.status}, after {how}")
+        if journal is not None and not solution.stats["stopped"]:
+            journal.remove()
     elif choice.solver == "fourier":
         solution = fourier.solve(problem, tol=tol, budget=budget, progress=progress)
     elif choice.solver == "eigen":

@@ -35,6 +35,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Measure, conjugate_gradients
+from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.factor import orthonormal
 from mercer.solvers.step import Progress, Step
 from mercer.validation import check_number, generator
@@ -68,6 +69,7 @@ def solve(
     random_state: int = 0,
     budget: Any = None,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | Journal | None = None,
 ) -> Solution:
     """The minimiser over the span of the centres, by preconditioned conjugate gradients.
 
@@ -82,6 +84,7 @@ def solve(
     random_state : seed of the centres and of the rows that the preconditioner uses.
     budget : memory, see `memory.budget`.
     progress : called with a `Step` after every iteration; False stops it there.
+    checkpoint : keeps the results of passes over the rows; a later call with the same problem does not repeat them.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -94,7 +97,7 @@ def solve(
     """
     check_number(tol, "tol", above=0, below=1, advice="Use the default, 1e-3.")
     gram, n, limit = problem.gram, problem.n, _budget(budget)
-    rng = generator(random_state)
+    rng, journal = generator(random_state), Journal.of(checkpoint)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
     ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= costs.SAMPLED_FLOPS)]
@@ -104,6 +107,8 @@ def solve(
         # sums by 1/√least, so centres that add less than this rounding are dropped.
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
+        if journal is not None:
+            Phi.once = journal.once
         m = Phi.shape[1]
         rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else sample_size(n, m, tol)
         system = System(problem, Phi)
@@ -120,6 +125,7 @@ def solve(
     stats = {
         "iterations": steps,
         "converged": error <= tol,
+        "stopped": stopped,
         "centers": m,
         "sampled_rows": rows,
         "dtype": str(Phi.dtype),
@@ -288,7 +294,8 @@ class _Watch:
     def __call__(self, step: Step) -> bool:
         """Whether to go on; `stopped` is set if the caller's `progress` returned False."""
         if self.progress is not None:
-            self.stopped = not self.progress(Step(iteration=self.before + step.iteration, gap=step.gap, tol=self.tol))
+            so_far = Step(iteration=self.before + step.iteration, gap=step.gap, tol=self.tol)
+            self.stopped = self.progress(so_far) is False
         if step.gap < 0.5 * self.halved:
             self.halved, self.at = step.gap, step.iteration
         stale = step.iteration - self.at >= self.patience

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
 from mercer.data.batches import Batches, drawn
-from mercer.data.frames import is_frame
+from mercer.data.frames import is_frame, unframed
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checkpoint import CheckpointFile, digest_of
@@ -35,6 +35,7 @@ from mercer.rkhs.tail import Tail
 from mercer.rkhs.trigonometric import FourierFunction
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
+from mercer.solvers.checkpoint import Journal
 from mercer.solvers.choice import TOL_BEYOND_MEMORY
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
@@ -119,9 +120,9 @@ class KernelRidge(PenalisedSmoother):
     progress : Progress or None
         Called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
     checkpoint : str, Path or None
-        The path of a file in which iterations over a matrix that does not fit into memory keep their state about every
-        ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with the same
-        answer; the file is deleted at the end. Other solvers take less time, and write none.
+        The path of a file in which iterations over a matrix that does not fit into memory, fits on centres, from batches
+        and by blocks keep their state about every ten seconds. A fit that was killed continues there, with the same data
+        and parameters, and ends with the same answer; the file is deleted at the end. Other solvers write none.
     budget : int, str or None
         Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : int
@@ -257,7 +258,7 @@ class KernelRidge(PenalisedSmoother):
             batches = batches.as_tables()
         n, limit, by_rule = batches.n, memory_budget(self.budget), isinstance(self.alpha, str)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else min(self.n_centers, n)
-        judged = max(1, min(LEFT_OUT, limit // (4 * 8 * m))) if by_rule else 0
+        judged = _judged(m, limit) if by_rule else 0
         sample = drawn(batches, max(m, judged, SAMPLE), generator(self.random_state))
         points = training_points(sample.X)
         self._resolve(sample.X, points)
@@ -277,16 +278,22 @@ class KernelRidge(PenalisedSmoother):
         problem = LeastSquares(gram_of_all, Y, alpha, rows.roots, tail)
         centers: Any = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
         solution: Solution | None = None
+        journal = Journal.of(self._checkpoint(problem, "nystrom"))
         if by_rule:
             chosen = choose_centers(gram_of_all, m, centers, rng=generator(self.random_state))
             Phi = gram_of_all.low_rank(chosen, np.float64, limit)
+            if journal is not None:
+                Phi.once = journal.once
             left_out = LeftOutSample(problem, Phi, points.take(slice(0, judged)), sample.at[:judged])
             self.path_ = sampled_path(left_out)
             problem = replace(problem, alpha=self.path_.chosen)
             self.left_out_ = LeftOutRows.of(left_out, sample.at[:judged], problem.alpha)
             direct = left_out.solution(problem.alpha)
-            solution = direct if direct.residual <= (TOL_BEYOND_MEMORY if self.tol is None else self.tol) else None
-        self._conclude(rows, problem, solution or self._solve(problem, "nystrom", None, centers))
+            if direct.residual <= (TOL_BEYOND_MEMORY if self.tol is None else self.tol):
+                solution = direct
+                if journal is not None:
+                    journal.remove()
+        self._conclude(rows, problem, solution or self._solve(problem, "nystrom", None, centers, journal))
         del self._rows
         self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
         return self
@@ -345,7 +352,9 @@ class KernelRidge(PenalisedSmoother):
         # Without centres the function holds all rows anyway; with their targets, intervals remain possible.
         return ("_rows",) if getattr(self, "solver_", None) in ("nystrom", "fourier") else ()
 
-    def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
+    def _solve(
+        self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any, journal: Journal | None = None
+    ) -> Solution:
         return auto.solve(
             problem,
             solver,
@@ -357,7 +366,7 @@ class KernelRidge(PenalisedSmoother):
             max_time=self.max_time,
             max_passes=self.max_passes,
             progress=self.progress,
-            checkpoint=self._checkpoint(problem, solver),
+            checkpoint=self._checkpoint(problem, solver) if journal is None else journal,
             grids=self._grids,
         )
 
@@ -366,10 +375,15 @@ class KernelRidge(PenalisedSmoother):
         if self.checkpoint is None:
             return None
         choice = auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids)
-        if choice.solver != "cg" or not choice.streamed:
+        if not choice.streamed:
             return None
         others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
-        digest = digest_of(problem.gram.x, *others, choice.rank, self.tol, self.random_state)
+        where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
+        limit = memory_budget(self.budget)
+        m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
+        others += (choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
+        rows = problem.gram.batches if isinstance(problem.gram, StreamedGram) else problem.gram.x
+        digest = digest_of(rows, *others, choice.rank, self.tol, self.random_state)
         return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:
@@ -475,6 +489,11 @@ class KernelRidge(PenalisedSmoother):
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
         return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]
+
+
+def _judged(m: int, limit: int) -> int:
+    """The number of rows in batches whose leave-one-out errors choose alpha, on m centres within a number of bytes."""
+    return max(1, min(LEFT_OUT, limit // (4 * 8 * m)))
 
 
 def _needs_factor(what: str, advice: str) -> InvalidInput:
