@@ -120,9 +120,10 @@ class KernelRidge(PenalisedSmoother):
     progress : Progress or None
         Called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
     checkpoint : str, Path or None
-        The path of a file in which iterations over a matrix that does not fit into memory, fits on centres, from batches
-        and by blocks keep their state about every ten seconds. A fit that was killed continues there, with the same data
-        and parameters, and ends with the same answer; the file is deleted at the end. Other solvers write none.
+        The path of a file in which iterations over a matrix that does not fit into memory, fits on centres, from
+        batches and by blocks keep their state about every ten seconds. A fit that was killed continues there, with the
+        same data and parameters, and ends with the same answer; the file is deleted at the end. Other solvers write
+        none.
     budget : int, str or None
         Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : int
