@@ -196,6 +196,7 @@ def refusals(folder):
         "as many targets as rows, got 700 rows and 5": fit(mc.Batches(broken)),
         "must be a number ≥ 0, one per target, or 'loo', got 'gcv'": model(alpha="gcv"),
         "need Nyström centres.* got solver='cg'": model(solver="cg"),
+        "This model needs all rows in memory, got rows": lambda: mc.GaussianProcessRegressor().fit(mc.Batches(X), y),
         "need Nyström centres.* got tune='loo'": model(tune="loo"),
         "need Nyström centres.* got centers='kmeans'": model(centers="kmeans", n_centers=5),
     }

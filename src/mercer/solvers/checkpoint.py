@@ -56,7 +56,7 @@ class Journal:
     @classmethod
     def of(cls, checkpoint: Checkpoint | Self | None) -> Self | None:
         """The journal of a checkpoint, or the journal itself; None without one."""
-        return checkpoint if checkpoint is None or isinstance(checkpoint, cls) else cls(checkpoint)  # type: ignore[arg-type]
+        return checkpoint if checkpoint is None or isinstance(checkpoint, cls) else cls(checkpoint)
 
     def once(self, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """The next result: the one that was kept, or made now and kept."""
