@@ -80,6 +80,32 @@ def test_every_source_gives_the_model_of_the_array(options, small, tmp_path):
         assert hasattr(model, "feature_names_in_") == (kind in ("parquet", "arrow", "folder"))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_alpha_by_leave_one_out_is_that_of_the_array(weighted, small):
+    """Every row is judged here, so the path is the one in memory; without any of them it would be a sample's."""
+    X, y = data()
+    w = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else None
+    model = mc.KernelRidge(mc.Gaussian(1.5), alpha="loo", n_centers=40, fit_intercept=True).fit(mc.Batches(X), y, w)
+    centres = model.function_.points.raw
+    exact = mc.KernelRidge(mc.Gaussian(1.5), alpha="loo", centers=centres, fit_intercept=True).fit(X, y, w)
+    np.testing.assert_allclose(model.alpha_, exact.alpha_, rtol=1e-6)
+    np.testing.assert_allclose(model.loo_score_, exact.loo_score_, rtol=1e-9)
+    kept = model.left_out_
+    assert len(kept.at) == N
+    np.testing.assert_allclose(kept.predictions[:, 0], exact.loo_predictions_[kept.at], atol=1e-8)
+
+
+def test_a_table_with_texts_and_missing_values(small, tmp_path):
+    X, y = data()
+    city = np.array(["Rome", "Oslo", None], dtype=object)[np.arange(N) % 3]
+    table = pl.DataFrame({"a": X[:, 0], "city": city, "b": np.where(np.arange(N) == 5, None, X[:, 1]).tolist(), "y": y})
+    table.write_parquet(tmp_path / "t.parquet")
+    model = mc.KernelRidge(mc.TableKernel(), alpha="loo", n_centers=50).fit(tmp_path / "t.parquet", target="y")
+    memory = mc.KernelRidge(model.kernel_, alpha=model.alpha_, centers=model.function_.points.raw)
+    memory.fit(table.drop("y"), y)
+    np.testing.assert_allclose(model.predict(table.drop("y")), memory.predict(table.drop("y")), atol=1e-7)
+
+
 def test_many_rows_per_centre_and_float32(small, monkeypatch):
     """A sample of rows as the preconditioner, float32 passes: as for an array, within the tolerance."""
     monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
@@ -156,7 +182,7 @@ def refusals(folder):
     model = lambda **more: lambda: mc.KernelRidge(**more).fit(mc.Batches(X), y)  # noqa: E731
     return {
         "rows from 0 on must be complete": fit(folder / "missing.parquet", target="y"),
-        "must be numbers, got 'a' of type String": fit(folder / "texts.parquet", target="y"),
+        "Column 'a' must be numeric": fit(folder / "texts.parquet", target="y"),
         r"must be a column of the file, got 'z'\. The columns are a, y": fit(folder / "missing.parquet", target="z"),
         "must come from a .parquet": fit(folder / "a.txt", target="y"),
         "with files of 0 kinds": fit(folder / "empty", target="y"),
@@ -168,8 +194,9 @@ def refusals(folder):
         "must have rows, got none": fit(mc.Batches(lambda: iter([]))),
         "the same 700 rows at every pass, got 0 rows|must have rows, got none": fit(mc.Batches(lambda: once)),
         "as many targets as rows, got 700 rows and 5": fit(mc.Batches(broken)),
-        "need Nyström centres.* got alpha='loo'": model(alpha="loo"),
+        "must be a number ≥ 0, one per target, or 'loo', got 'gcv'": model(alpha="gcv"),
         "need Nyström centres.* got solver='cg'": model(solver="cg"),
+        "This model needs all rows in memory, got rows": lambda: mc.GaussianProcessRegressor().fit(mc.Batches(X), y),
         "need Nyström centres.* got tune='loo'": model(tune="loo"),
         "need Nyström centres.* got centers='kmeans'": model(centers="kmeans", n_centers=5),
     }
@@ -187,3 +214,39 @@ def test_what_is_refused(tmp_path):
     for entries in (lambda: gram.rows([0]), gram.recomputed, lambda: gram.restrict([0])):
         with pytest.raises(mc.InvalidInput, match="sums over rows only"):
             entries()
+
+
+@pytest.mark.parametrize("kind", ["poisson", "logistic", "classes"])
+def test_smooth_losses_over_batches_are_those_of_the_array(kind, small):
+    """Poisson's and the logistic loss on centres: the same operator, so the same minimum."""
+    X, y = data()
+    rng = np.random.default_rng(2)
+    if kind == "poisson":
+        model, again = (mc.KernelGLM(mc.Gaussian(1.5), family="poisson", alpha=0.3, n_centers=30) for _ in range(2))
+        y, more = rng.poisson(np.exp(y - 1.0)), {"exposure": rng.uniform(0.5, 2.0, N)}
+    else:
+        model, again = (mc.KernelLogisticRegression(mc.Gaussian(1.5), alpha=0.3, n_centers=30) for _ in range(2))
+        y, more = (y > 1).astype(int) + (kind == "classes") * (y > 1.5), {}
+    model.fit(mc.Batches(X), y, **more)
+    again.set_params(n_centers=None, centers=model.function_.points.raw).fit(X, y, **more)
+    np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6)
+    if kind == "poisson":
+        np.testing.assert_allclose(model.loo_predictions_, again.loo_predictions_, rtol=1e-6)
+        assert model.mean_interval(X[:3]).shape == (3, 2)
+    else:
+        np.testing.assert_allclose(model.loo_proba_, again.loo_proba_, atol=1e-6)
+
+
+def test_smooth_losses_read_files_and_say_what_they_need(small, tmp_path):
+    X, y = data()
+    frame(X, (y > 1).astype(int)).write_parquet(tmp_path / "rows.parquet")
+    model = mc.KernelLogisticRegression(mc.Gaussian(1.5), n_centers=20).fit(tmp_path / "rows.parquet", target="y")
+    model.save(tmp_path / "m.mercer")
+    rows = pl.DataFrame(X, schema=NAMES)
+    np.testing.assert_allclose(mc.load(tmp_path / "m.mercer").predict_proba(rows), model.predict_proba(rows))
+    with pytest.raises(mc.InvalidInput, match="LogisticRegression needs all rows in memory"):
+        mc.LogisticRegression().fit(tmp_path / "rows.parquet", target="y")
+    with pytest.raises(mc.InvalidInput, match="with weights > 0"):
+        model.fit(mc.Batches(X), y > 1, np.arange(N))
+    with pytest.raises(mc.InvalidInput, match="got target='y' with X in memory"):
+        model.fit(X, y > 1, target="y")

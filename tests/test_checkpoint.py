@@ -1,5 +1,6 @@
 """Checkpoints: a fit that was killed at any moment continues, and ends with the same coefficients to the last bit."""
 
+import errno
 import os
 import resource
 import signal
@@ -11,8 +12,9 @@ import pytest
 
 import mercer as mc
 from mercer.data.points import Points
-from mercer.files import checkpoint
+from mercer.files import checkpoint, replace
 from mercer.files.checkpoint import CheckpointFile, digest_of
+from mercer.solvers import nystrom
 
 N = 120
 
@@ -202,11 +204,138 @@ def test_checkpoints_are_written_now_and_then(tmp_path, monkeypatch):
 def test_other_solvers_write_none(tmp_path):
     X, y, w = data()
     path = tmp_path / "fit.ckpt"
-    mc.KernelRidge(mc.Gaussian(1.0), checkpoint=path).fit(X, y, w)
-    mc.KernelRidge(mc.Gaussian(1.0), n_centers=20, checkpoint=path).fit(X, y[:, 0])
+    mc.KernelRidge(mc.Gaussian(1.0), checkpoint=path, progress=killed_at(0)).fit(X, y, w)
     assert not path.exists()
 
 
 def test_objects_without_a_digest_are_refused():
     with pytest.raises(mc.InvalidInput, match="`checkpoint` needs rows of numbers, texts or categories"):
         digest_of(Points([mc.Graph([(0, 1)]), mc.Graph([(0, 1), (1, 2)])]))
+
+
+# -- centres, batches and blocks ---------------------------------------------------------------------------------------
+
+
+def centred(path=None, **options):
+    """A fit on centres by iterations with a preconditioner of some rows."""
+    return mc.KernelRidge(mc.Gaussian(1.5), alpha=0.1, n_centers=25, checkpoint=path, fit_intercept=True, **options)
+
+
+class Source:
+    """Rows in batches; reading a batch raises `Killed` at the given one, counted over all passes."""
+
+    def __init__(self, X, y, at=None):
+        self.X, self.y, self.at, self.read = X, y, at, 0
+
+    def __call__(self):
+        for i in range(0, N, 50):
+            self.read += 1
+            if self.read == self.at:
+                raise Killed
+            yield self.X[i : i + 50], self.y[i : i + 50]
+
+
+@pytest.fixture
+def iterating(monkeypatch):
+    """Centres are solved by iterations even if a direct solution is cheap."""
+    monkeypatch.setattr(nystrom.costs, "SAMPLED_FLOPS", 0.0)
+    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: 2 * m)
+
+
+WAYS = {
+    "centres": lambda path, at: (centred(path, tol=1e-7, progress=at and killed_at(at)), None),
+    "blocks": lambda path, at: (
+        mc.KernelRidge(
+            mc.Gaussian(1.5),
+            alpha=0.1,
+            solver="blocks",
+            n_centers=20,
+            checkpoint=path,
+            tol=1e-9,
+            max_passes=20,
+            progress=at and killed_at(at),
+        ),
+        None,
+    ),
+    "batches": lambda path, at: (centred(path, tol=1e-7), at and 3 * at + 8),
+    "alpha of batches": lambda path, at: (centred(path).set_params(alpha="loo"), at and 12 + (at + 1) // 2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore:.*not converged")
+def test_centres_batches_and_blocks_continue(way, often, iterating, tmp_path):
+    X, y, _ = data()
+    path = tmp_path / "fit.ckpt"
+
+    def fit(place, at):
+        model, batch = WAYS[way](place, at)
+        if "batches" not in way:
+            return model.fit(X, y[:, 0]), None
+        source = Source(X, y[:, 0], batch)
+        return model.fit(mc.Batches(source)), source
+
+    whole, read = fit(None, None)
+    kept = 0
+    for at in (1, 2, 5):
+        with pytest.raises(Killed):
+            fit(path, at)
+        kept += path.exists()
+        again, rest = fit(path, None)
+        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+        assert again.intercept_ == whole.intercept_
+        assert again.status_ == whole.status_
+        assert not path.exists()
+    assert kept >= 2
+    if read is not None:  # one more pass for the digest, and the passes before the end are not repeated
+        assert rest.read < read.read + 3
+
+
+def test_passes_are_not_repeated(often, iterating, tmp_path):
+    X, y, _ = data()
+    path = tmp_path / "fit.ckpt"
+    steps, rest = [], []
+    source = Source(X, y[:, 0])
+    centred(tol=1e-7, progress=steps.append).fit(mc.Batches(source))
+    with pytest.raises(Killed):
+        centred(path, tol=1e-7, progress=killed_at(len(steps) - 2)).fit(mc.Batches(Source(X, y[:, 0])))
+    again = Source(X, y[:, 0])
+    centred(path, tol=1e-7, progress=rest.append).fit(mc.Batches(again))
+    assert len(rest) == len(steps)
+    assert again.read < 0.7 * source.read
+
+
+def test_other_rows_in_batches_are_refused(often, iterating, tmp_path):
+    X, y, _ = data()
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        centred(path, progress=killed_at(1)).fit(mc.Batches(Source(X, y[:, 0])))
+    before = path.read_bytes()
+    X[100, 2] += 1e-9
+    for model in (centred(path), centred(path).set_params(n_centers=24)):
+        with pytest.raises(mc.InvalidInput, match="must belong to the same data and parameters"):
+            model.fit(mc.Batches(Source(X, y[:, 0])))
+    assert path.read_bytes() == before
+
+
+def test_a_disk_that_is_full_during_the_fit(often, iterating, tmp_path, monkeypatch):
+    X, y, _ = data()
+    path, full = tmp_path / "fit.ckpt", []
+
+    def progress(step):
+        full.append(step)
+
+    original = replace._to_disk
+
+    def to_disk(name):
+        if len(full) > 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(name)
+
+    monkeypatch.setattr(replace, "_to_disk", to_disk)
+    with pytest.raises(mc.InvalidInput, match=r"folder with free space.*No space left.*continues at the last"):
+        centred(path, tol=1e-7, progress=progress).fit(X, y[:, 0])
+    assert os.listdir(tmp_path) == ["fit.ckpt"]
+    monkeypatch.setattr(replace, "_to_disk", original)
+    again = centred(path, tol=1e-7).fit(X, y[:, 0])
+    np.testing.assert_array_equal(again.dual_coef_, centred(tol=1e-7).fit(X, y[:, 0]).dual_coef_)

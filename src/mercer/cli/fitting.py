@@ -6,14 +6,14 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mercer as mc
-from mercer.cli import destinations, interrupts
+from mercer.cli import destinations, interrupts, large
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
 from mercer.cli.details import detail_facts, say_details
@@ -87,8 +87,16 @@ def fit(
     decision = decision_from(threshold, positive, balance)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = destinations.model_path(data, out)
+    source: large.Large | None = None
     with voice.progress(f"reading {data}"):
-        table = read(data, roles=roles, target=target, **reading)
+        if large.beyond_memory(data):
+            options = {
+                "model": model, "folds": folds, "refit": refit, "plan": plan, "threshold": threshold, "roles": roles,
+                "drop_missing_target": drop_missing_target, "seed": seed, "na": reading.get("na"),
+            }  # fmt: skip
+            source, table = large.open_large(data, target, options)
+        else:
+            table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
         expression = parsed(table.kernel)
         voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
@@ -96,6 +104,7 @@ def fit(
         table, target, voice, task=menu.task_of(model, roles.get("exposure") is not None) if task == "auto" else task,
         drop_missing_target=drop_missing_target, own_kernel=expression is not None,
     )  # fmt: skip
+    problem = problem if source is None else source.placed(problem)
     share = 0.0 if folds is not None else 0.2 if test_size is None else test_size
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
@@ -124,13 +133,15 @@ def fit(
     cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
     note_leakage(voice, cautions)
     with (
-        voice.progress(f"fitting {count(len(train), 'row')}") as update,
+        voice.progress(f"fitting {count((problem.total or len(problem)) - len(test), 'row')}") as update,
         warnings_as_notes(voice),
         missing_values_located(problem.X, table.name, problem.places),
     ):
-        fitted = menu.fit(
-            model, X, y, sample_weight=None if weights is None else weights[train], progress=update, **settings
-        )
+        if source is not None:
+            fitted = source.fit(problem, test, update, settings)
+        else:
+            own = None if weights is None else weights[train]
+            fitted = menu.fit(model, X, y, sample_weight=own, progress=update, **settings)
         update("scoring")
         scored_model = fitted.model
         judgement: Judgement | None
@@ -170,6 +181,8 @@ def fit(
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
         background=kept_background(final, problem.X[rows]),
     )  # fmt: skip
+    if source is not None:
+        final.provenance_ = replace(final.provenance_, rows=fitted.last.rows)
     unsaved: InvalidInput | None = None
     try:
         size = save(final, model_path) if model_path is not None else 0
@@ -334,7 +347,7 @@ def _facts(
     return {
         "command": "fit",
         "data": data,
-        "rows": len(problem),
+        "rows": problem.total or len(problem),
         "columns": problem.columns or problem.X.shape[1],
         "left_out": origin.left_out,
         "target": problem.target,
@@ -360,7 +373,7 @@ def _summarise(
 ) -> None:  # fmt: skip
     """The answer for a person."""
     inner, origin = innermost(model), provenance(model)
-    rows, columns = count(len(problem), "row"), count(problem.X.shape[1], "column")
+    rows, columns = count(problem.total or len(problem), "row"), count(problem.X.shape[1], "column")
     voice.say(f"{data}: {rows}, {columns}, target {problem.target!r} ({problem.task})", strong=True)
     voice.pairs(
         [

@@ -126,23 +126,36 @@ def read(
             frame = _collected(source)
         else:
             frame, codes = _text_table(source, layout, na, assigned(roles, list(layout.names), source.name))
-        times = {name: f"Float64[{HOURS}]" for name, dtype in frame.schema.items() if dtype == pl.Time}
-        frame = usable(frame, source.name, source.notes)
-        target = placed(target, frame.columns)
-        table.given = assigned(roles, frame.columns, source.name, target)
         typed = source.format not in ("csv", "excel", "ods")
-        if not typed and layout is None:  # a sheet, in which the digits of a text may be a code
-            words = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-            codes = [name for name in words if frame[name].str.contains(LEADING_ZERO).any()]
-        conversion = Conversion(source.name, source.notes, na, table.comma, table.given, target, times, table.mixed)
-        table.frame, table.types = conversion.apply(frame, all_columns=not typed, codes=codes), conversion.types
-        if not frame.height or not frame.width:
-            raise InvalidInput(
-                f"{source.name} must have rows",
-                got="a header only" if frame.width else "no columns",
-                advice="Add rows to the file.",
-            )
-        return table
+        return _with_types(table, frame, roles, target, na, codes, typed)
+
+
+def as_table(frame: pl.DataFrame, name: str, roles: dict[str, Any], target: str, na: Sequence[str] | None) -> Table:
+    """The table of rows with types, such as a sample of a Parquet file."""
+    return _with_types(Table(None, name), frame, roles, target, na or (), [], typed=True)
+
+
+def _with_types(
+    table: Table, frame: pl.DataFrame, roles: dict[str, Any], target: str | None, na: Sequence[str], codes: list[str],
+    typed: bool,
+) -> Table:  # fmt: skip
+    """The table with these rows, its columns in the types that fits use; `typed` if they have types of a file."""
+    times = {name: f"Float64[{HOURS}]" for name, dtype in frame.schema.items() if dtype == pl.Time}
+    frame = usable(frame, table.name, table.notes)
+    target = placed(target, frame.columns)
+    table.given = assigned(roles, frame.columns, table.name, target)
+    if not typed and table.layout is None:  # a sheet, in which the digits of a text may be a code
+        words = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+        codes = [name for name in words if frame[name].str.contains(LEADING_ZERO).any()]
+    conversion = Conversion(table.name, table.notes, na, table.comma, table.given, target, times, table.mixed)
+    table.frame, table.types = conversion.apply(frame, all_columns=not typed, codes=codes), conversion.types
+    if not frame.height or not frame.width:
+        raise InvalidInput(
+            f"{table.name} must have rows",
+            got="a header only" if frame.width else "no columns",
+            advice="Add rows to the file.",
+        )
+    return table
 
 
 def _without_roles(table: Table, roles: dict[str, Any]) -> Table:

@@ -52,6 +52,8 @@ class Problem:
         How often each row counts in the fit, or None.
     target_type : str
         The recorded type of the target, if it was read by a format, else "".
+    total : int
+        The number of rows of the file, if X is a sample of them; else 0.
     groups, times : Array or None
         By which rows are held out together, or the future from the past; None if there is no such column.
     """
@@ -68,6 +70,7 @@ class Problem:
     groups: Array | None = None
     times: Array | None = None
     target_type: str = ""
+    total: int = 0
 
     def __len__(self) -> int:
         return len(self.y)

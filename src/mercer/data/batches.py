@@ -2,38 +2,47 @@
 
 A fit that needs only sums over rows never holds them all: its number of rows is limited by the disk, not by the memory.
 This is the only module that reads files of rows outside of the command line. Parquet and Arrow files need Polars.
+
+Complete rows of numbers are arrays. A file with other columns, or one that is read by `as_tables`, gives frames.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data import frames
+from mercer.data.columns import as_array
+from mercer.data.frames import is_frame
+from mercer.data.missing import missing_entries
+from mercer.data.points import Points
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.memory import HELD
 
 Array = NDArray[Any]
-Batch = tuple[Array, Array | None]
+Batch = tuple[Any, Array | None]
+"""Rows, an array or a frame, and their targets."""
 SCANS = {".parquet": "scan_parquet", ".arrow": "scan_ipc", ".ipc": "scan_ipc", ".feather": "scan_ipc"}
 """The function of Polars that reads each kind of file."""
 KINDS = "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function"
 
 
 class Batches:
-    """Rows of numbers, batch by batch.
+    """Rows of numbers, or of a table, batch by batch.
 
     Parameters
     ----------
     source : str, Path, array or function
         A .parquet, .arrow, .ipc or .feather file, or a folder of files of one of these kinds (read in the order of
         their names); a .npy file; an array, for instance memory-mapped; or a function without arguments that returns an
-        iterator over batches, pairs (X, y) or X alone, the same ones at every call.
+        iterator over batches, pairs (X, y) or X alone, the same ones at every call; X are arrays or data frames.
     target : str or None
         The name of the target column of a file; the other columns are features.
 
@@ -41,6 +50,8 @@ class Batches:
     ----------
     names : list of str or None
         The names of the columns, or None if the source has none.
+    tables : bool
+        Whether the batches of a file are frames: it has columns that are not numbers, or `as_tables` asked for it.
 
     Examples
     --------
@@ -57,6 +68,7 @@ class Batches:
 
     def __init__(self, source: Any, target: str | None = None) -> None:
         self.names: list[str] | None = None
+        self.tables = False
         self._n: int | None = None
         if isinstance(source, (str, os.PathLike)) and Path(source).suffix != ".npy":
             self._read = self._files(Path(source), target)
@@ -68,7 +80,7 @@ class Batches:
                 advice="Pass the targets as y, or in the pairs that the function yields.",
             )
         if callable(source):
-            self._read = lambda: _pairs(source)
+            self._read = lambda tables: _pairs(source)
         elif isinstance(source, (str, os.PathLike)):
             self._read = self._array(_opened(source))
         elif isinstance(source, np.ndarray):
@@ -85,19 +97,89 @@ class Batches:
 
     def __iter__(self) -> Iterator[Batch]:
         start = 0
-        for X, y in self._read():
-            try:
-                checked = as_vectors(X)
-            except InvalidInput as error:
-                raise InvalidInput(
-                    f"The rows from {start:,} on must be complete rows of numbers",
-                    got=error.got,
-                    advice="Correct the source, or leave such rows out of it.",
-                ) from None
+        for X, y in self._read(self.tables):
+            checked = X
+            if not is_frame(X):
+                try:
+                    checked = as_vectors(X)
+                except InvalidInput as error:
+                    raise InvalidInput(
+                        f"The rows from {start:,} on must be complete rows of numbers",
+                        got=error.got,
+                        advice="Correct the source, leave such rows out of it, or use an automatic model or the kernel "
+                        "mc.TableKernel(), which accept missing values in files.",
+                    ) from None
             start += len(checked)
             yield checked, y
 
-    def _array(self, A: Array) -> Callable[[], Iterator[Batch]]:
+    def as_tables(self) -> Batches:
+        """The same rows; those of a file as frames with all of their types and missing values."""
+        other = copy(self)
+        other.tables = self.names is not None
+        return other
+
+    def without(self, positions: Any) -> Batches:
+        """The same rows without those at these positions.
+
+        >>> [X.ravel() for X, y in Batches(np.arange(4.0)[:, None]).without([1, 2])]
+        [array([0., 3.])]
+        """
+        gone = np.unique(np.asarray(positions, dtype=np.int64))
+
+        def kept(start: int, X: Any, y: Array | None) -> Batch:
+            first, last = np.searchsorted(gone, [start, start + len(X)])
+            if first == last:
+                return X, y
+            index = np.setdiff1d(np.arange(len(X)), gone[first:last] - start)
+            return frames.rows(X, index), None if y is None else y[index]
+
+        return self._changed(kept, self.n - len(gone))
+
+    def mapped(self, change: Callable[[Any], Any], targets: Callable[[Array], Array] | None = None) -> Batches:
+        """The same rows, each batch changed by a function that treats every row by itself, and so its targets."""
+        return self._changed(
+            lambda start, X, y: (change(X), y if targets is None or y is None else targets(y)), self._n
+        )
+
+    def watched(self, report: Callable[[int], Any]) -> Batches:
+        """The same rows; `report` is called with the number of rows that were read in this pass, after every batch."""
+
+        def told(start: int, X: Any, y: Array | None) -> Batch:
+            report(start + len(X))
+            return X, y
+
+        return self._changed(told, self._n)
+
+    def _changed(self, change: Callable[[int, Any, Array | None], Batch], n: int | None) -> Batches:
+        other = copy(self)
+        other._n = n
+
+        def read(tables: bool) -> Iterator[Batch]:
+            start = 0
+            for X, y in self.as_tables() if tables else self:
+                changed = change(start, X, y)
+                start += len(X)
+                if len(changed[0]):
+                    yield changed
+
+        other._read = read
+        return other
+
+    def at(self, positions: Any) -> Batch:
+        """The rows at these positions in ascending order, and their targets, in one pass."""
+        index = np.unique(np.asarray(positions, dtype=np.int64))
+        found, targets, start = None, list[Array](), 0
+        for X, y in self:
+            first, last = np.searchsorted(index, [start, start + len(X)])
+            part = index[first:last] - start
+            start += len(X)
+            if first == last:
+                continue
+            found = frames.rows(X, part) if found is None else _joined(found, frames.rows(X, part))
+            targets += [] if y is None else [y[part]]
+        return found, np.concatenate(targets) if targets else None
+
+    def _array(self, A: Array) -> Callable[[bool], Iterator[Batch]]:
         if A.ndim != 2 or 0 in A.shape:
             raise InvalidInput(
                 "An array of rows must have two dimensions, and rows",
@@ -105,9 +187,9 @@ class Batches:
                 advice="Pass X of (n, d).",
             )
         self._n, step = len(A), max(1, HELD // A.shape[1])
-        return lambda: ((np.asarray(A[i : i + step]), None) for i in range(0, len(A), step))
+        return lambda tables: ((np.asarray(A[i : i + step]), None) for i in range(0, len(A), step))
 
-    def _files(self, path: Path, target: str | None) -> Callable[[], Iterator[Batch]]:
+    def _files(self, path: Path, target: str | None) -> Callable[[bool], Iterator[Batch]]:
         """Batches of Parquet or Arrow files."""
         paths = sorted(p for p in path.iterdir() if p.suffix in SCANS) if path.is_dir() else [path]
         kinds = {p.suffix for p in paths}
@@ -132,23 +214,20 @@ class Batches:
                 got=repr(target),
                 advice=f"The columns are {', '.join(names[:10])}.",
             )
-        others = [name for name in names if not (schema[name].is_numeric() or schema[name] == pl.Boolean)]
-        if others:
-            raise InvalidInput(
-                "The columns of a file of rows must be numbers",
-                got=f"{others[0]!r} of type {schema[others[0]]}",
-                advice="Encode it as numbers, or leave it out of the file.",
-            )
-        self.names, self._n = features, int(frame.select(pl.len()).collect().item())
+        self.tables = not all(schema[name].is_numeric() or schema[name] == pl.Boolean for name in features)
+        n = int(frame.select(pl.len()).collect().item())
+        self.names, self._n = features, n
         single = all(schema[name] == pl.Float32 for name in features)
         kind, step = pl.Float32 if single else pl.Float64, max(1, HELD // len(names))
 
-        def batches() -> Iterator[Batch]:
-            for start in range(0, self.n, step):
+        def batches(tables: bool) -> Iterator[Batch]:
+            for start in range(0, n, step):
                 part = frame.slice(start, step).collect()
-                X = part.select(pl.col(features).cast(kind)).to_numpy()
-                y = None if target is None else part[target].cast(pl.Float64).to_numpy()
-                yield np.ascontiguousarray(X), y
+                y = None if target is None else part[target].to_numpy()
+                if y is not None and y.dtype == object and not part[target].null_count():
+                    y = y.astype(str)  # one array of short texts instead of millions of objects
+                X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
+                yield X if tables else np.ascontiguousarray(X), y
 
         return batches
 
@@ -172,7 +251,7 @@ def _pairs(function: Callable[[], Any]) -> Iterator[Batch]:
                 got=f"{len(X)} rows and {len(y)} targets",
                 advice="Yield them in pairs.",
             )
-        yield np.asarray(X), None if y is None else np.asarray(y)
+        yield X if is_frame(X) else np.asarray(X), None if y is None else np.asarray(y)
 
 
 def _unknown(got: str) -> InvalidInput:
@@ -181,10 +260,23 @@ def _unknown(got: str) -> InvalidInput:
     )
 
 
-def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Array, Array | None]:
-    """Rows drawn at random without replacement, in random order, and all targets, in one pass.
+class Drawn(NamedTuple):
+    """Rows drawn at random.
 
-    Every row gets a random key, and the smallest keys win: the sample does not depend on the sizes of the batches.
+    Attributes
+    ----------
+    X : the rows, in random order.
+    at : their positions in the source.
+    y : the targets of all rows of the source, or None.
+    """
+
+    X: Any
+    at: NDArray[np.int64]
+    y: Array | None
+
+
+def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Any, Array | None]:
+    """Rows drawn at random without replacement, in random order, and all targets: see `drawn`.
 
     >>> X, y = sampled(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0))
     >>> X.shape, y
@@ -192,17 +284,136 @@ def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Arr
     """
     if hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
         return batches.drawn(count, rng)[0], None
-    kept: Array | None = None
-    keys = np.empty(0)
+    found = drawn(batches, count, rng)
+    return found.X, found.y
+
+
+def drawn(
+    batches: Batches, count: int, rng: np.random.Generator, also: Callable[[int, Any, Array | None], Any] | None = None
+) -> Drawn:
+    """Rows drawn at random without replacement, in one pass.
+
+    Every row gets a random key, and the smallest keys win: the sample does not depend on the sizes of the batches.
+
+    Parameters
+    ----------
+    batches : the rows.
+    count : how many to draw.
+    rng : the source of the keys.
+    also : called with the position of each batch, its rows and their targets; returns positions within the batch of
+        rows that are drawn in any case, beside the others.
+
+    >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).at
+    array([ 7, ...])
+    """
+    kept: Any = None
+    keys, index = np.empty(0), np.empty(0, dtype=np.int64)
     targets: list[Array] = []
+    start = 0
     for X, y in batches:
-        drawn = rng.random(len(X))
-        kept = X if kept is None else np.concatenate([kept, X])
-        keys = np.concatenate([keys, drawn])
-        best = np.argsort(keys, kind="stable")[:count]
-        kept, keys = kept[best], keys[best]
+        key = rng.random(len(X))
+        certain = np.asarray([] if also is None else also(start, X, y), dtype=np.int64)
+        key[certain] = -1.0
+        count += len(certain)
+        # Only rows that may win are copied: a batch is much larger than its share of the sample.
+        new = np.arange(len(X)) if len(keys) < count else np.flatnonzero(key <= keys[-1])
+        if len(new):
+            kept = frames.rows(X, new) if kept is None else _joined(kept, frames.rows(X, new))
+            keys, index = np.append(keys, key[new]), np.append(index, start + new)
+            best = np.argsort(keys, kind="stable")[:count]
+            kept, keys, index = frames.rows(kept, best), keys[best], index[best]
+        start += len(X)
         if y is not None:
             targets.append(np.asarray(y))
     if kept is None:
         raise InvalidInput("A source of rows must have rows", got="none", advice="Check the source.")
-    return kept, np.concatenate(targets) if targets else None
+    return Drawn(kept, index, np.concatenate(targets) if targets else None)
+
+
+class StreamedPoints(Points):
+    """All rows of a source as points, of which only a sample is held.
+
+    Parameters
+    ----------
+    batches : the rows.
+    sample : some of them, in random order.
+
+    >>> batches = Batches(np.arange(50.0)[:, None])
+    >>> points = StreamedPoints(batches, drawn(batches, 5, np.random.default_rng(0)))
+    >>> points.n, points.sample.n
+    (50, 5)
+    """
+
+    def __init__(self, batches: Batches, sample: Drawn) -> None:
+        super().__init__(sample.X)
+        self.batches, self.sample, self.n = batches, Points(sample.X), batches.n
+
+    def take(self, index: Any) -> Points:
+        raise InvalidInput(
+            "Rows in batches are used all, with weights > 0",
+            got="a request for some of them",
+            advice="Leave the others out of the source, or load the rows as an array.",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise InvalidInput(
+            "A model that was fitted to rows in batches holds their source, which cannot be pickled",
+            got="a request to pickle it",
+            advice="Save it by model.save(path), and load it by mc.load(path).",
+        )
+
+
+def is_source(X: Any) -> bool:
+    """Whether X are rows that are read in batches: a `Batches`, or the path of a file or folder.
+
+    >>> is_source("rows.parquet"), is_source([[1.0]])
+    (True, False)
+    """
+    return isinstance(X, (str, os.PathLike, Batches))
+
+
+class Witnesses:
+    """Rows that a sample must hold to show what all rows are like: missing values in a column, and every class.
+
+    Parameters
+    ----------
+    classes : whether the targets are labels, of each of which the sample must hold two rows.
+
+    >>> import pandas as pd
+    >>> Witnesses()(0, pd.DataFrame({"a": [1.0, None, None], "b": ["x", "z", "x"]}), None)
+    [1]
+    >>> Witnesses(classes=True)(0, np.zeros((5, 1)), np.array(["a", "b", "a", "a", "b"]))
+    [0, 1, 2, 4]
+    """
+
+    def __init__(self, *, classes: bool = False) -> None:
+        self.incomplete: set[int] = set()
+        self.seen: dict[Any, int] | None = {} if classes else None
+
+    def __call__(self, start: int, X: Any, y: Array | None) -> list[int]:
+        """The positions of such rows in a batch."""
+        found: set[int] = set()
+        for j, column in enumerate(frames.columns(X)) if is_frame(X) else ():
+            if j in self.incomplete or _surely_complete(column):
+                continue
+            missing = missing_entries(as_array(column, str(j)))
+            if missing.any():
+                self.incomplete.add(j)
+                found.add(int(missing.argmax()))
+        if self.seen is not None and y is not None:
+            for label in np.unique(y).tolist():
+                rows = np.flatnonzero(y == label)[: 2 - self.seen.get(label, 0)]
+                self.seen[label] = self.seen.get(label, 0) + len(rows)
+                found |= set(rows.tolist())
+        return sorted(found)
+
+
+def _surely_complete(column: Any) -> bool:
+    """Whether the library of a column knows without a search that no value is missing; NaN is missing, too."""
+    floats = str(getattr(column, "dtype", "float")).lower().startswith("float")
+    return not floats and hasattr(column, "null_count") and column.null_count() == 0
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """The rows of two arrays or frames, one after the other."""
+    return frames.concatenated(first, second) if is_frame(first) else np.concatenate([first, second])

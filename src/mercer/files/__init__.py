@@ -153,7 +153,7 @@ class Saved:
 
 
 # The course of a fit and its listeners: the record of a search, a path or a descent.
-_OF_THE_FIT = ("progress", "path_", "trace_", "tuning_", "_deadline", "_unstored")
+_OF_THE_FIT = ("progress", "path_", "left_out_", "trace_", "tuning_", "_deadline", "_unstored")
 # State of the running process: callbacks and metadata requests of scikit-learn.
 _OF_THE_PROCESS = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request", "_sklearn_version", "_watch")
 

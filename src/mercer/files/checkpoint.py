@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mercer
+from mercer.data.batches import Batches
 from mercer.data.digests import column_keys, row_digests
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -98,21 +99,25 @@ class CheckpointFile:
             os.unlink(self.path)
 
 
-def digest_of(points: Points, *others: Any) -> str:
+def digest_of(points: Points | Batches, *others: Any) -> str:
     """A digest of data and of everything else that an answer depends on: arrays by their bytes, other values by repr.
+
+    Rows in batches are read once.
 
     >>> X = Points(np.arange(4.0)[:, None])
     >>> digest_of(X, 1.0) == digest_of(Points(np.arange(4.0)[:, None]), 1.0), digest_of(X, 1.0) == digest_of(X, 2.0)
     (True, False)
     """
-    keys = column_keys(points.raw)
-    if keys is None:
-        raise InvalidInput(
-            "`checkpoint` needs rows of numbers, texts or categories, by which it recognises the data",
-            got="other objects",
-            advice="Leave out `checkpoint`.",
-        )
-    sha = hashlib.sha256(row_digests(keys).tobytes())
+    sha = hashlib.sha256()
+    for rows in (X for X, _ in points) if isinstance(points, Batches) else (points.raw,):
+        keys = column_keys(rows)
+        if keys is None:
+            raise InvalidInput(
+                "`checkpoint` needs rows of numbers, texts or categories, by which it recognises the data",
+                got="other objects",
+                advice="Leave out `checkpoint`.",
+            )
+        sha.update(row_digests(keys).tobytes())
     for value in others:
         if isinstance(value, np.ndarray):
             sha.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())

@@ -262,6 +262,8 @@ Residuals < Response
     residuals: real[r]
     weights: none | real[r]
     scale: ResidualScale(_)
+LogResiduals < LogScale
+    residuals: Residuals
 [mercer.models.residual_scale]
 ResidualScale(k)
     at sizes: real[k]

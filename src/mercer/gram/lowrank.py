@@ -196,7 +196,10 @@ class Nystrom:
 
     def features(self, index: Any = None) -> Array:
         """Φ at these positions (all by default) as an array, shape (rows, m)."""
-        points = self.points if index is None else self.points.take(index)
+        return self.features_of(self.points if index is None else self.points.take(index))
+
+    def features_of(self, points: Points) -> Array:
+        """φ of any points as an array, shape (points, m)."""
         return self._whitened(points).T
 
     def _whitened(self, points: Points) -> Array:
@@ -221,6 +224,11 @@ class Nystrom:
         Φ̃ = diag(roots) Φ, Q is the orthonormal `tail`, both at these rows, and the ridge is one on the coefficients,
         ridge ‖c‖². A symmetric rank-k update per chunk of rows, added up in float64.
         """
+        return self.once(lambda: self._normal_matrix(index, roots, tail, ridge))
+
+    def _normal_matrix(
+        self, index: NDArray[np.int64], roots: Matrix | None, tail: Matrix | None, ridge: float
+    ) -> Matrix:
         m = self.shape[1]
         (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.batches import Batches
 from mercer.data.dask_rows import DaskRows
 from mercer.data.points import Array, Points
@@ -17,7 +17,9 @@ from mercer.gram import costs
 from mercer.gram.base import Gram
 from mercer.gram.lowrank import Matrix, Nystrom
 from mercer.gram.tiled import TiledGram
+from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
+from mercer.memory import within
 
 
 class StreamedGram(Gram):
@@ -31,6 +33,8 @@ class StreamedGram(Gram):
         The rows.
     sample : Points
         some of them, prepared, which show their kind.
+    dtype : dtype or None
+        Of the entries, by default that of the rows.
 
     Examples
     --------
@@ -42,8 +46,8 @@ class StreamedGram(Gram):
     ((50, 50), True)
     """
 
-    def __init__(self, kernel: Similarity, batches: Batches, sample: Points) -> None:
-        super().__init__(sample, None, kernel.pair(sample).dtype)
+    def __init__(self, kernel: Similarity, batches: Batches, sample: Points, dtype: Any = None) -> None:
+        super().__init__(sample, None, kernel.pair(sample, None, dtype).dtype)
         self.kernel, self.batches = kernel, batches
         self.shape = (batches.n, batches.n)
 
@@ -126,6 +130,30 @@ class StreamedNystrom(Nystrom):
 
             threads.stripes(points.n, add, rows=self.height)
         return totals.sum()
+
+    def __matmul__(self, V: Any) -> Matrix:
+        W = self.coefficients(np.asarray(V, np.float64)).astype(self.dtype)
+        out = np.empty((self.shape[0], *W.shape[1:]))
+        for start, points in self.gram.pieces():
+            self.K = self.gram.between(points, self.centers, self.dtype)
+
+            def work(rows: slice, share: int, start: int = start) -> None:
+                out[start + rows.start : start + rows.stop] = tiling.product(self.block(rows), W)
+
+            threads.stripes(points.n, work, rows=self.height)
+        return out
+
+    def features(self, index: Any = None) -> Array:
+        chosen = np.arange(self.shape[0])[slice(None) if index is None else index]
+        within(
+            len(chosen) * self.shape[1] * self.dtype.itemsize,
+            memory.budget(),
+            f"The features of {len(chosen):,} rows on {self.shape[1]:,} centres",
+            "Use fewer centres, or rows that fit into memory.",
+        )
+        ordered = np.unique(chosen)
+        found = np.concatenate([self.features_of(points) for _, points in self.parts(ordered, len(ordered))])
+        return found[np.searchsorted(ordered, chosen)]
 
     def parts(self, index: NDArray[np.int64], step: int) -> Iterator[tuple[slice, Points]]:
         for start, points in self.gram.pieces():

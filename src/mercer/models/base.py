@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from mercer.data.batches import Batches
 from mercer.data.frames import arrays, column_names, is_frame, require_distinct_names, selected, unframed
 from mercer.data.points import Points, owned
 from mercer.data.vectors import real_numbers
@@ -184,6 +185,13 @@ def training_points(X: Any) -> Points:
 
     A table without rows or columns is refused in scikit-learn's words, which its tests look for.
     """
+    if isinstance(X, Batches):
+        raise InvalidInput(
+            "This model needs all rows in memory",
+            got="rows that are read in batches",
+            advice="Load the rows as an array, or use KernelRidge, KernelGLM, KernelLogisticRegression, "
+            "LeastSquaresClassifier with a kernel, AutoRegressor or AutoClassifier, which take batches.",
+        )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
         what, minimum = ("sample", "n_samples") if shape[0] == 0 else ("feature", "n_features")

@@ -335,7 +335,7 @@ def _auto(request: Request, X: Any, y: Any) -> Any:
     cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
     model = cls(
         kernel=request.kernel if request.own_kernel else None, roles=request.roles or None, time=request.seconds,
-        random_state=request.seed, progress=lambda trial: request.progress(str(trial), trial.share),
+        random_state=request.seed, progress=lambda trial: request.progress(f"{trial.resources}; {trial}", trial.share),
         **request.by_class(),
     ).fit(X, y, **request.weighted())  # fmt: skip
     model.set_params(progress=None)

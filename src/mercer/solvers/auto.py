@@ -13,7 +13,7 @@ from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import blocks, cholesky, eigen, fourier
 from mercer.solvers.base import UNSOLVED, Matrix, Solution
-from mercer.solvers.checkpoint import Checkpoint
+from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.refinement import Iteration
 from mercer.solvers.step import Progress, until
@@ -41,7 +41,7 @@ def solve(
     max_time: float | None = None,
     max_passes: int | None = None,
     progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | Journal | None = None,
     grids: bool = True,
 ) -> Solution:
     """The coefficients, by the given solver or the one that suits size, penalty and memory.
@@ -68,8 +68,8 @@ def solve(
     progress : Progress or None
         called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
     checkpoint : Checkpoint or None
-        keeps the state of iterations that compute the whole matrix anew; a later call with the same problem continues
-        there, and ends with the same coefficients.
+        Keeps the state of iterations that compute the whole matrix anew, of "nystrom" and of "blocks"; a later call
+        with the same problem continues there, and ends with the same coefficients.
     grids : bool
         Whether "auto" may take "fourier", whose solution is not an expansion in the points.
 
@@ -89,6 +89,7 @@ def solve(
 
         refine = choice.solver == "blocks"
         more: dict[str, Any] = {} if tol is None or refine else {"tol": tol}
+        journal = Journal.of(checkpoint)
         solution = nystrom.solve(
             problem,
             n_centers=n_centers,
@@ -96,6 +97,7 @@ def solve(
             random_state=random_state,
             budget=budget,
             progress=None if refine else progress,
+            checkpoint=journal,
             **more,
         )
         if refine:
@@ -109,8 +111,11 @@ def solve(
                 passes=limit,
                 random_state=random_state,
                 progress=progress,
+                checkpoint=journal,
             )
             solution = replace(solution, status=f"{solution.status}, after {how}")
+        if journal is not None and not solution.stats["stopped"]:
+            journal.remove()
     elif choice.solver == "fourier":
         solution = fourier.solve(problem, tol=tol, budget=budget, progress=progress)
     elif choice.solver == "eigen":

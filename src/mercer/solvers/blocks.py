@@ -18,6 +18,7 @@ Rathore, Frangella, Yang, Dereziński and Udell, *Have ASkotch: a neat solution 
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
 from typing import Any
@@ -29,7 +30,9 @@ from numpy.typing import NDArray
 from mercer.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
+from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.step import Progress, Step
+from mercer.threads import single_threaded_blas
 from mercer.validation import generator
 
 SHARE, LEAST = 100, 256
@@ -49,6 +52,7 @@ def solve(
     passes: float = PASSES,
     random_state: Any = 0,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | Journal | None = None,
 ) -> Solution:
     """The coefficients of all points, improved block by block from `start`.
 
@@ -66,6 +70,8 @@ def solve(
         The seed of the blocks.
     progress : Progress or None
         called with a `Step` after every block; False stops it there.
+    checkpoint : Checkpoint or None
+        Keeps the state after a block; a later call with the same problem continues there.
 
     Examples
     --------
@@ -92,12 +98,19 @@ def solve(
     whole = np.maximum(np.einsum("ij,ij->j", problem.weighted_targets, problem.weighted_targets), 1e-300)
     squares: deque[Matrix] = deque(maxlen=math.ceil(nu))
     count, most, residual, stopped = 0, max(1, math.ceil(passes * nu)), np.inf, False
+    kept = None if checkpoint is None else checkpoint.load()
+    if kept is not None:
+        w, v, z = (kept[f"blocks.{name}"] for name in "wvz")
+        squares.extend(kept["blocks.squares"])
+        count = int(kept["blocks.count"][0])
+        rng.bit_generator.state = json.loads(kept["blocks.random"].tobytes())
     while count < most and not stopped:
         index = np.sort(rng.choice(n, size, replace=False))
         points, sB = gram.x.take(index), s[index]
         rows = gram.between(points, gram.x, fast)
         g = sB * rows.multiply(s * z) + alpha * z[index] - Y[index]
-        direction = _Block(gram.between(points, None, fast), sB, rng).step(g, alpha)
+        with single_threaded_blas():  # its matrices have RANK columns: threads would mostly wait for each other
+            direction = _Block(gram.between(points, None, fast), sB, rng).step(g, alpha)
         count += 1
         squares.append(np.einsum("ij,ij->j", g, g))
         w = z.copy()
@@ -108,13 +121,17 @@ def solve(
         residual = float(np.sqrt(np.mean(squares, axis=0) * nu / whole).max())
         state = Step(iteration=count, gap=residual, tol=tol)
         stopped = progress is not None and progress(state) is False
+        if checkpoint is not None:
+            random = np.frombuffer(json.dumps(rng.bit_generator.state).encode(), dtype=np.uint8)
+            now = {"w": w, "v": v, "z": z, "squares": np.array(squares), "count": np.array([count]), "random": random}
+            checkpoint.save({f"blocks.{name}": A for name, A in now.items()})
         if len(squares) == squares.maxlen and residual <= tol:
             break
     converged = len(squares) == squares.maxlen and residual <= tol
     made = count / nu
     why = "" if converged else ("stopped: " if stopped else "not converged: ")
     status = f"{why}{count} blocks of {size} coordinates of the whole kernel ({made:.2g} passes), estimated residual "
-    stats = {"iterations": count, "passes": made, "converged": converged, "tol": tol}
+    stats = {"iterations": count, "passes": made, "converged": converged, "tol": tol, "stopped": stopped}
     return Solution(s * w, tail, "blocks", f"{status}{residual:.1e}", residual, stats)
 
 

@@ -8,10 +8,12 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.solvers.step import Progress, Step
 
+TINY = float(np.finfo(np.float64).tiny)
 Array = NDArray[Any]
 Vector = TypeVar("Vector")
 Linear = Callable[[Array], Array]
@@ -19,10 +21,42 @@ Linear = Callable[[Array], Array]
 
 
 class Measure(Enum):
-    """The size of a residual r: its length ‖r‖, or √(rᵀM⁻¹r), which is about the error in the norm of the matrix."""
+    """The size of a residual r: its length ‖r‖; or √(rᵀM⁻¹r), which is the error in the norm of the matrix if M = A.
+
+    ERROR is that error for any M, relative to the solution: rᵀA⁻¹r ≤ rᵀM⁻¹r/λ with λ the smallest eigenvalue of M⁻¹A,
+    estimated by the smallest Ritz value of the iteration. It is computed once √(rᵀM⁻¹r) is within the tolerance.
+    """
 
     LENGTH = "length"
     ENERGY = "energy"
+    ERROR = "error"
+
+
+class _Ritz:
+    """The steps of an iteration as Lanczos' tridiagonal matrices, one per column, and its energy ‖x‖²_A."""
+
+    def __init__(self, t: int) -> None:
+        self.steps, self.turns = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
+        self.energy = np.zeros(t)
+
+    def add(self, step: NDArray[np.float64], rho: NDArray[np.float64]) -> None:
+        self.steps.append(step)
+        self.energy += step * rho
+
+    def errors(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """√(rᵀM⁻¹r/λ)/‖x‖_A of every column."""
+        found = np.zeros(len(squares))
+        for j, square in enumerate(squares):
+            used = [k for k, step in enumerate(self.steps) if step[j] > 0]
+            if square <= 0 or not used:
+                continue
+            step = np.array([self.steps[k][j] for k in used])
+            turn = np.array([self.turns[k][j] for k in used[:-1]])
+            diagonal = 1.0 / step
+            diagonal[1:] += turn / step[:-1]
+            least = sla.eigvalsh_tridiagonal(diagonal, np.sqrt(turn) / step[:-1], select="i", select_range=(0, 0))[0]
+            found[j] = np.sqrt(abs(square) / max(float(least), TINY) / max(self.energy[j], TINY))
+        return found
 
 
 class Vectors(Protocol[Vector]):
@@ -207,11 +241,13 @@ def iterate(
 ) -> Iterate[Vector]:
     """`conjugate_gradients` for vectors of any kind, such as functions, by their own arithmetic."""
     preconditioned = precondition or (lambda residual: residual)
-    energy = measure is Measure.ENERGY
+    energy = measure is not Measure.LENGTH
     if start is None:
         start = _beginning(vectors, B, preconditioned, tol, energy=energy, sizes=sizes)
     X, R, P, rho, sizes, reached = start.X, start.R, start.P, start.rho, start.sizes, start.reached
     active, go, iterations, flat = start.active, start.go, start.iterations, start.flat
+    ritz = _Ritz(len(active)) if measure is Measure.ERROR else None
+    assert ritz is None or together, "the columns of ERROR stay together"
     Z = P
     while go.any() and iterations < max_iter:
         if not go.all() and not together:
@@ -232,6 +268,10 @@ def iterate(
             np.sqrt(np.abs(squares)), sizes[active], out=np.zeros_like(squares), where=sizes[active] > 0
         )
         flat = flat or not sane.all()
+        if ritz is not None:
+            ritz.add(step, rho)
+            if (reached <= tol).all():
+                reached = ritz.errors(squares)
         if progress is not None and not progress(Step(iteration=iterations, gap=float(reached.max()), tol=tol)):
             return Iterate(X, iterations, reached, bool((reached <= tol).all()), stopped=True, flat=flat)
         go = (reached[active] > tol) & sane
@@ -242,7 +282,10 @@ def iterate(
         # Polak and Ribière's quotient: directions stay conjugate though float32 rounds A differently every time.
         old, rho = rho, squares if energy else vectors.inner(R, Z)
         turn = np.divide(rho - vectors.inner(before, Z), old, out=np.zeros_like(rho), where=old > 0)
-        P = vectors.plus(Z, np.maximum(turn, 0.0), P)
+        turn = np.maximum(turn, 0.0)
+        P = vectors.plus(Z, turn, P)
+        if ritz is not None:
+            ritz.turns.append(turn)
         if keep is not None:
             keep(State(X, R, P, rho, sizes, reached, active, go, iterations, flat))
     return Iterate(X, iterations, reached, bool((reached <= tol).all()), flat=flat)

@@ -19,6 +19,7 @@ classes, each class has its own, with the weights p(1 − p).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -113,7 +114,9 @@ class _Removal:
         self.W, self.pull = weights * state.terms.fisher[:, 0], weights * state.terms.gradient[:, 0]
         self.system = factorise(risk.space, self.W, risk.alpha, precise=True)
         self.typical = float(np.average(state.terms.value, weights=weights))
-        self.Z = _joint(self.system.space, slice(0, self.n)) if isinstance(self.system, FeatureSystem) else None
+        self.Z: Matrix | None = None
+        if isinstance(self.system, FeatureSystem):
+            self.Z = np.concatenate([Z for _, Z in _joint(self.system.space, self.n)])
 
     def smoothed(self, R: Matrix) -> Matrix:
         """C R, shape (n, m)."""
@@ -376,16 +379,19 @@ def leverages(system: System, W: Matrix) -> Matrix:
     assert isinstance(system, FeatureSystem)
     space, inverse = system.space, system.inverse()
     h = np.empty(space.n)
-    for rows in threads.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
-        Z = _joint(space, rows)
+    for rows, Z in _joint(space, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
         h[rows] = np.einsum("ij,ij->i", Z @ inverse, Z)
     return np.maximum(h, 0.0)
 
 
-def _joint(space: FeatureSpace | NystromSpace, rows: slice) -> Matrix:
+def _joint(space: FeatureSpace | NystromSpace, step: int) -> Iterator[tuple[slice, Matrix]]:
+    """The features of all rows with the tail, at most `step` rows at a time."""
     if isinstance(space, FeatureSpace):
-        return space.joint(rows)
-    return np.hstack([space.Phi.features(np.arange(rows.start, rows.stop)), space.tail[rows]])
+        for rows in threads.spans(space.n, step):
+            yield rows, space.joint(rows)
+        return
+    for rows, points in space.Phi.parts(np.arange(space.n), step):
+        yield rows, np.hstack([space.Phi.features_of(points), space.tail[rows]])
 
 
 def _of_gram(system: GramSystem, W: Matrix) -> Matrix:

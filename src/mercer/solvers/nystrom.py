@@ -34,6 +34,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Measure, conjugate_gradients
+from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.factor import orthonormal
 from mercer.solvers.step import Progress, Step
 from mercer.validation import check_number, generator
@@ -67,6 +68,7 @@ def solve(
     random_state: int = 0,
     budget: Any = None,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | Journal | None = None,
 ) -> Solution:
     """The minimiser over the span of the centres, by preconditioned conjugate gradients.
 
@@ -89,6 +91,8 @@ def solve(
         Memory, see `memory.budget`.
     progress : Progress or None
         called with a `Step` after every iteration; False stops it there.
+    checkpoint : Checkpoint or None
+        Keeps the results of passes over the rows; a later call with the same problem does not repeat them.
 
     Examples
     --------
@@ -103,7 +107,7 @@ def solve(
     """
     check_number(tol, "tol", above=0, below=1, advice="Use the default, 1e-3.")
     gram, n, limit = problem.gram, problem.n, _budget(budget)
-    rng = generator(random_state)
+    rng, journal = generator(random_state), Journal.of(checkpoint)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
     ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= costs.SAMPLED_FLOPS)]
@@ -113,9 +117,11 @@ def solve(
         # sums by 1/√least, so centres that add less than this rounding are dropped.
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
+        if journal is not None:
+            Phi.once = journal.once
         m = Phi.shape[1]
         rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else sample_size(n, m, tol)
-        system = _System(problem, Phi)
+        system = System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
         patience = max_iter if careful else PATIENCE[dtype == np.float64]
@@ -129,6 +135,7 @@ def solve(
     stats = {
         "iterations": steps,
         "converged": error <= tol,
+        "stopped": stopped,
         "centers": m,
         "sampled_rows": rows,
         "dtype": str(Phi.dtype),
@@ -173,7 +180,7 @@ def sample_size(n: int, m: int, tol: float) -> int:
     return n if rows > n // 2 else rows
 
 
-class _System:
+class System:
     """A and the right-hand side, with the tail projected out: Φ̃ᵀ(u − Q Qᵀu), with Qᵀu = Gᵀβ known beforehand."""
 
     def __init__(self, problem: LeastSquares, Phi: Nystrom) -> None:
@@ -221,7 +228,7 @@ class _System:
 class _Preconditioner:
     """M = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I over some rows, scaled up to all."""
 
-    def __init__(self, system: _System, rows: int, rng: np.random.Generator) -> None:
+    def __init__(self, system: System, rows: int, rng: np.random.Generator) -> None:
         problem, Phi = system.problem, system.Phi
         n, roots, tail, factor = problem.n, problem.roots, system.Q, 1.0
         if rows >= n:
@@ -290,7 +297,8 @@ class _Watch:
     def __call__(self, step: Step) -> bool:
         """Whether to go on; `stopped` is set if the caller's `progress` returned False."""
         if self.progress is not None:
-            self.stopped = not self.progress(Step(iteration=self.before + step.iteration, gap=step.gap, tol=self.tol))
+            so_far = Step(iteration=self.before + step.iteration, gap=step.gap, tol=self.tol)
+            self.stopped = self.progress(so_far) is False
         if step.gap < 0.5 * self.halved:
             self.halved, self.at = step.gap, step.iteration
         stale = step.iteration - self.at >= self.patience
@@ -298,7 +306,7 @@ class _Watch:
 
 
 def _solve(
-    system: _System,
+    system: System,
     precondition: _Preconditioner,
     beta: Matrix,
     tol: float,

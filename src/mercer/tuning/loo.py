@@ -11,6 +11,7 @@ one product of matrices for all parameters together.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Eigendecomposition
+from mercer.solvers.left_out import LeftOutSample
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.threads import single_threaded_blas
 
@@ -88,14 +90,29 @@ def choose_alpha(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weig
 
 
 def alpha_path(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> AlphaPath:
-    """The errors from near-interpolation to the tail alone, and their minimum, refined by three nested grids."""
+    """The errors from near-interpolation to the tail alone, and their minimum."""
     w = spectrum.roots**2 if weights is None else weights
     w = w / w.sum()
-    path = _Path(spectrum, y, w)
-    logs = _range(spectrum)
-    targets = list(range(y.shape[1]))
-    errors = path.errors(logs, targets)
-    flat = FLAT * (w @ y**2)
+    return least_error(_Path(spectrum, y, w).errors, _range(spectrum), FLAT * (w @ y**2))
+
+
+def sampled_path(sample: LeftOutSample) -> AlphaPath:
+    """The same over rows that are too many to hold, by the errors of a sample of them."""
+    y, w = sample.y, sample.weights
+    return least_error(sample.errors, _range(sample), FLAT * np.average(y**2, axis=0, weights=w))
+
+
+def least_error(errors_of: Callable[[Matrix, list[int]], Matrix], logs: Matrix, flat: Matrix) -> AlphaPath:
+    """The errors at evenly spaced log alphas, and their minimum for each target, refined by three nested grids.
+
+    Parameters
+    ----------
+    errors_of : the errors at some log alphas for some targets, shape (a, targets).
+    logs : log alphas, ascending.
+    flat : errors of a target that differ by less than this count as equal, shape (t,).
+    """
+    targets = list(range(len(flat)))
+    errors = errors_of(logs, targets)
     best = np.array([_largest_of_least(errors[:, t], flat[t]) for t in targets])
     chosen, least = logs[best], errors[best, targets]
     step = logs[1] - logs[0]
@@ -103,7 +120,7 @@ def alpha_path(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weight
         offsets = step * np.linspace(-1, 1, 9)
         for t in targets:
             fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
-            nearby = path.errors(fine, [t])[:, 0]
+            nearby = errors_of(fine, [t])[:, 0]
             at = _largest_of_least(nearby, flat[t])
             # Move only if the error falls by more than rounding: on a flat curve the larger alpha stays.
             if nearby[at] < least[t] - flat[t]:
@@ -121,7 +138,7 @@ def path_errors(
     return path.errors(logs, list(range(y.shape[1])))
 
 
-def _range(spectrum: Eigendecomposition | FeatureSpectrum) -> Matrix:
+def _range(spectrum: Eigendecomposition | FeatureSpectrum | LeftOutSample) -> Matrix:
     """Logarithms of alpha, evenly spaced."""
     largest = max(float(spectrum.values.max(initial=0.0)), np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     smallest = float(spectrum.values[spectrum.values > 0].min()) if spectrum.rank else largest

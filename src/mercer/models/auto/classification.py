@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.data.points import Points, take
 from mercer.models.auto.entry import Entry, Problem
 from mercer.models.auto.record import compared
-from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, Index, LossChoice, Task, quietly
+from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, Index, LeftOut, LossChoice, Task, quietly
 from mercer.models.base import Matrix
 from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares.classifier import LeastSquaresClassifier
@@ -86,6 +88,11 @@ class Calibrated(ClassificationLoss):
         softmax = self.task.calibrated(left_out_values(fit.model), np.arange(len(self.task.y)))
         return replace(fit, loss=replace(self, softmax=softmax))
 
+    def calibrated_on(self, rows: LeftOut) -> Calibrated:
+        codes = np.searchsorted(self.task.data.classes, rows.y)
+        shifted = True if self.task.weighted else None
+        return replace(self, softmax=Softmax.fit(rows.values, codes, rows.weights, shifted=shifted))
+
 
 @dataclass(frozen=True, eq=False)
 class Logistic(Calibrated):
@@ -109,6 +116,7 @@ class Squared(Calibrated):
 
     name = "squared"
     cost = Cost(0.1, 1.0)
+    by_all_rows = MappingProxyType({"alpha": "loo"})
 
     def estimator(self) -> Any:
         return LeastSquaresClassifier(self.entry.kernel, alpha=self.entry.alpha, **self.task.settings)
@@ -151,6 +159,8 @@ class Hinge(ClassificationLoss):
 
 class Classification(Task):
     """Classes."""
+
+    in_memory = "hinge"
 
     def __init__(self, data: Labelled, requested: str, class_weight: Any = None, **settings: Any) -> None:
         self.points, self.y, self.weights = data.points, data.classes[data.codes], data.weights
@@ -203,6 +213,11 @@ class Classification(Task):
         # The probabilities of a weighted model are those of data in which a class is more frequent by its weight.
         softmax = Softmax(1.0, -np.log(self.factors))
         return (Logistic if self.requested == "logistic" else Squared)(self, entry, softmax)
+
+    def fitted(self, y: NDArray[Any], w: Matrix | None, exposure: Matrix | None) -> tuple[NDArray[Any], Matrix | None]:
+        if not self.weighted:
+            return y, w
+        return y, (1.0 if w is None else w) * self.factors[np.searchsorted(self.data.classes, y)]
 
     # -- losses -------------------------------------------------------------------------------------------------------
 

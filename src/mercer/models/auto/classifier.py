@@ -110,12 +110,20 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     random_state: int = 0
     progress: Callable[[SearchProgress], Any] | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None) -> Self:
         """Choose and fit a model of n points X and their labels y, which may be of any type.
+
+        X may be a path (a Parquet or Arrow file, or a folder of them) or a `Batches`, whose rows need not fit into
+        memory: kernel and loss are chosen on a sample, and the last fit reads all rows in batches. `target` names the
+        column of a file that holds the labels.
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
         check_choice(self.loss, "loss", LOSSES)
+        source = self._source(X, y, sample_weight, None, target, classes=True)
+        if source is not None:
+            X, (y, w, _) = source.sample, source.some
+            sample_weight = None if sample_weight is None else w  # a column is read from the sample again
         parts = self._parts(X, sample_weight)
         if parts.exposure is not None:
             raise InvalidInput(
@@ -133,7 +141,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
                                got=f"one row of {shown(alone[0])}",
                                advice="Leave that class out, or use another loss.")  # fmt: skip
         settings = {"budget": self.budget, "random_state": self.random_state}
-        return self._search(parts.X, Classification(data, self.loss, self.class_weight, **settings))
+        return self._search(parts.X, Classification(data, self.loss, self.class_weight, **settings), source)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: the most probable class.

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
 from mercer.data.assignment import Parts, Roles
+from mercer.data.batches import Batches, is_source
 from mercer.data.frames import arrays, column_names, selected
 from mercer.errors import InvalidInput
 from mercer.models.auto.columns import Columns
@@ -18,6 +19,7 @@ from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
 from mercer.models.auto.stages import LastFit
+from mercer.models.auto.streamed import Source, StreamedSearch
 from mercer.models.auto.task import Fit, Task
 from mercer.models.base import KernelEstimator, check_columns, keeping, outside
 from mercer.rkhs.expansion import Expansion
@@ -82,9 +84,29 @@ class AutoModel(KernelEstimator):
         exposure = parts.exposure if exposure is None else exposure
         return Parts(self.columns_.select(X), exposure, parts.weight if sample_weight is None else sample_weight)
 
-    def _search(self, X: Any, task: Task) -> Self:
+    def _source(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any, target: str | None, *, classes: bool
+    ) -> Source | None:
+        """The rows of a source in batches, after one pass over them; None if X is in memory."""
+        if not is_source(X):
+            if target is not None:
+                raise InvalidInput(
+                    "`target` names a column of a file",
+                    got=f"target={target!r} with X in memory",
+                    advice="Pass y instead.",
+                )
+            return None
+        batches = X if isinstance(X, Batches) else Batches(X, target)
+        clock, roles = self._checked_clock(), Roles.of(self.roles)
+        return Source.of(batches, y, sample_weight, exposure, roles, clock, self.random_state, classes=classes)
+
+    def _search(self, X: Any, task: Task, source: Source | None = None) -> Self:
         """Search, and keep the last fit; after an interrupt too, which is raised again."""
-        search = Search(task, self._checked_clock(), self.kernel, self.random_state, self.columns_)
+        search: Search
+        if source is None:
+            search = Search(task, self._checked_clock(), self.kernel, self.random_state, self.columns_)
+        else:
+            search = StreamedSearch(source, task, source.clock, self.kernel, self.random_state, self.columns_)
         try:
             self._keep(X, search, search.run())
         except KeyboardInterrupt as stop:

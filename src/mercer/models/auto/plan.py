@@ -23,6 +23,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer.memory import resident
+from mercer.words import seconds, show_bytes
+
 # Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
 CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 4e-9, 7e-11
 # Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
@@ -77,6 +80,8 @@ class SearchProgress:
         The best so far by the same measure.
     seconds, share : float
         The time spent so far, and as a share of the given time, at most 1.
+    left, nbytes : float, int
+        Seconds that are left of the given time, and the memory of the process.
 
     Examples
     --------
@@ -92,6 +97,14 @@ class SearchProgress:
     best_score: float
     seconds: float
     share: float
+    left: float = np.nan
+    nbytes: int = 0
+
+    @property
+    def resources(self) -> str:
+        """The time that is left and the memory in use, in words."""
+        left = "time over" if self.left <= 0 else f"{seconds(self.left)} left"
+        return f"{left}, {show_bytes(self.nbytes)}"
 
     def __str__(self) -> str:
         if not np.isfinite(self.score):
@@ -127,7 +140,10 @@ class Clock:
             self.best[measure] = max(self.best.get(measure, (-np.inf, "")), (score, name))
             spent = self.spent
             best_score, best = self.best[measure]
-            so_far = SearchProgress(name, score, measure, best, best_score, spent, min(spent / self.seconds, 1.0))
+            so_far = SearchProgress(
+                name, score, measure, best, best_score, spent, min(spent / self.seconds, 1.0), self.seconds - spent,
+                resident(),
+            )  # fmt: skip
             if not self.refused and self.progress(so_far) is False:
                 self.refused = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from mercer.models.auto.intervals import SMALLEST, Counts, log_normal
 from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
 from mercer.models.auto.race import optimism
 from mercer.models.auto.record import compared
-from mercer.models.auto.response import CountLevels, LogScale, Residuals, Response
-from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LossChoice, Task, quietly
+from mercer.models.auto.response import CountLevels, LogResiduals, LogScale, Residuals, Response
+from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LeftOut, LossChoice, Task, quietly
 from mercer.models.base import Matrix, Rows
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
@@ -77,8 +78,15 @@ class Squared(RegressionLoss):
     name = "squared"
     cost = Cost(0.1, 1.0)
 
+    by_all_rows = MappingProxyType({"alpha": "loo"})
+
     def estimator(self) -> Any:
         return self.task.ridge(self.entry)
+
+    def calibrated_on(self, rows: LeftOut) -> Squared:
+        values = np.maximum(rows.values[:, 0], self.task.least)
+        error = float(np.average((rows.y - values) ** 2, weights=rows.weights))
+        return replace(self, error=error, response=Residuals.of(values, rows.y - values, rows.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +97,13 @@ class Logarithm(Squared):
 
     def transformed(self, y: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(np.log(y))
+
+    def calibrated_on(self, rows: LeftOut) -> Squared:
+        assert isinstance(self.response, LogScale)
+        values, log, w = rows.values[:, 0], np.log(rows.y), rows.weights
+        smear = float(np.average(np.exp(log - values), weights=w))
+        scale = LogResiduals(smear, self.response.most, Residuals.of(values, log - values, w))
+        return replace(self, error=float(np.average((rows.y - scale.mean(values)) ** 2, weights=w)), response=scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +120,19 @@ class Poisson(RegressionLoss):
 
     def finished(self, fit: Fit, search: Search) -> Fit:
         """Calibrate intervals on the rows of the fit, each left out."""
-        y, mu, w = self.task.counted(np.asarray(fit.model.loo_predictions_), fit.rows)
+        return replace(fit, loss=self._calibrated(*self.task.counted(np.asarray(fit.model.loo_predictions_), fit.rows)))
+
+    def calibrated_on(self, rows: LeftOut) -> Poisson:
+        sizes = 1.0 if rows.exposure is None else rows.exposure
+        return self._calibrated(np.asarray(rows.y, dtype=np.float64), rows.values[:, 0] * sizes, rows.weights)
+
+    def _calibrated(self, y: Matrix, mu: Matrix, w: Matrix | None) -> Poisson:
+        """The loss with intervals from counts y and their left-out means."""
         w = None if w is None or np.ptp(w) == 0 else w
         if self.task.whole:
             dispersion, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu, SMALLEST), w)
-            response: Response = CountLevels(Counts(own).level(y, mu), w, dispersion)
-        else:
-            response = Residuals.of(mu, y - mu, w)
-        return replace(fit, loss=replace(self, response=response))
+            return replace(self, response=CountLevels(Counts(own).level(y, mu), w, dispersion))
+        return replace(self, response=Residuals.of(mu, y - mu, w))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +188,8 @@ class Sample(NamedTuple):
 class Regression(Task):
     """Numbers."""
 
+    in_memory = "robust"
+
     def __init__(self, rows: Rows, requested: str, exposure: Matrix | None = None, **settings: Any) -> None:
         self.points, self.y, self.exposure = rows.points, rows.y[:, 0], exposure
         self.weights = None if rows.roots is None else rows.roots**2
@@ -196,7 +218,12 @@ class Regression(Task):
                 option="Remove --exposure.",
             )
         self.requested = "poisson"
-        self.y, self.weights = self.y / exposure, exposure if self.weights is None else exposure * self.weights
+        self.y, self.weights = self.fitted(self.y, self.weights, exposure)
+
+    def fitted(self, y: Matrix, w: Matrix | None, exposure: Matrix | None) -> tuple[Matrix, Matrix | None]:
+        if exposure is None:
+            return y, w
+        return y / exposure, exposure if w is None else exposure * w
 
     def counted(self, rates: Matrix, rows: NDArray[Any] | None) -> tuple[Matrix, Matrix, Matrix | None]:
         """Targets, predictions and weights of these rows, or of all; with an exposure as counts, not as rates."""

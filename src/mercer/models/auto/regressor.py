@@ -121,23 +121,34 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     random_state: int = 0
     progress: Callable[[SearchProgress], Any] | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None, target: str | None = None
+    ) -> Self:
         """Choose and fit a model of n points X and targets y, shape (n,).
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
 
         Parameters
         ----------
-        X, y : array or frame, array
-            Points and targets.
+        X, y : array, frame, path or Batches; array
+            Points and targets. Rows of a path (a Parquet or Arrow file, or a folder of them) or of a `Batches` need not
+            fit into memory: kernel and loss are chosen on a sample, and the last fit reads all rows in batches.
         sample_weight : array or None
             How often each row counts, or the column of `roles` that is the "weight".
         exposure : array or None
             Time, area or number at risk, > 0, of which y is a count, or the column of `roles` that is the "exposure".
             The mean of y is then exposure · exp(f(x)), with Poisson's loss.
-
+        target : str or None
+            The column of a file that holds the targets.
         """
         check_choice(self.loss, "loss", LOSSES)
+        source = self._source(X, y, sample_weight, exposure, target, classes=False)
+        if source is not None:
+            X, (y, w, e) = source.sample, source.some
+            # Weights and exposures that are columns are read from the sample again.
+            sample_weight, exposure = (
+                None if given is None else all_ for given, all_ in ((sample_weight, w), (exposure, e))
+            )
         parts = self._parts(X, sample_weight, exposure)
         points = training_points(parts.X)
         rows = Rows.of(points, y, parts.weight)
@@ -153,7 +164,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
             )
         per_row = None if parts.exposure is None else exposures(parts.exposure, points.n)[rows.kept]
         task = Regression(rows, self.loss, per_row, budget=self.budget, random_state=self.random_state)
-        return self._search(parts.X, task)
+        return self._search(parts.X, task, source)
 
     def predict(self, X: Any, *, exposure: Any = None) -> NDArray[Any]:
         """The expected target of each of m points; never below 0 if no training target is.

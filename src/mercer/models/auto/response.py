@@ -117,3 +117,21 @@ class Residuals(Response):
         mean = self._counts(model, X, exposure)
         ends = np.array(around(self.residuals, coverage, self.weights))
         return np.asarray(mean[:, None] + self.scale(mean)[:, None] * ends)
+
+
+@dataclass(frozen=True, eq=False)
+class LogResiduals(LogScale):
+    """The same with intervals from residuals of logarithms, for a model without its training rows.
+
+    Attributes
+    ----------
+    residuals : of the logarithms.
+    """
+
+    residuals: Residuals
+
+    needs_rows = False
+
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        ends = self.residuals.intervals(model, X, coverage)
+        return np.asarray(np.exp(np.minimum(ends, self.most)))

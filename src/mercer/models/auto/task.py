@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,6 +37,21 @@ def quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
+
+
+class LeftOut(NamedTuple):
+    """Rows that were left out of a fit, each by itself.
+
+    Attributes
+    ----------
+    values : the values of the model there, shape (s, t).
+    y, weights, exposure : their targets, and weights and exposures or None.
+    """
+
+    values: Matrix
+    y: NDArray[Any]
+    weights: Matrix | None
+    exposure: Matrix | None
 
 
 class Cost(NamedTuple):
@@ -94,6 +110,8 @@ class LossChoice(ABC):
     entry: Entry
 
     name: ClassVar[str]
+    by_all_rows: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Parameters of the estimator that the fit to rows in batches chooses anew."""
 
     @property
     @abstractmethod
@@ -121,6 +139,10 @@ class LossChoice(ABC):
         """The fit with a calibrated loss, or one of another loss that turned out better."""
         return fit
 
+    def calibrated_on(self, rows: LeftOut) -> LossChoice:
+        """The loss calibrated on rows that were left out of the fit to all."""
+        return self
+
 
 class Task(ABC):
     """The rows of a search, and how their targets are described, sampled and compared.
@@ -146,6 +168,8 @@ class Task(ABC):
     settings: dict[str, Any]
     advice: dict[Question, str]
     fewest: int = 0
+    in_memory: ClassVar[str]
+    """The loss that needs all rows in memory."""
 
     @abstractmethod
     def describe(self) -> tuple[str, str]:
@@ -162,6 +186,10 @@ class Task(ABC):
     @abstractmethod
     def default(self, entry: Entry) -> LossChoice:
         """The loss before losses are compared."""
+
+    @abstractmethod
+    def fitted(self, y: NDArray[Any], w: Matrix | None, exposure: Matrix | None) -> tuple[NDArray[Any], Matrix | None]:
+        """The targets and weights with which rows outside of the task are fitted, such as all rows of a source."""
 
     @abstractmethod
     def losses(self, search: Search) -> Iterator[LossChoice]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled
@@ -18,6 +19,7 @@ from mercer.models.least_squares.ridge import Ridge
 from mercer.models.solver_parameters import check_solver_parameters
 from mercer.rkhs.expansion import Expansion
 from mercer.solvers.auto import SOLVERS
+from mercer.validation import generator
 
 
 def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
@@ -109,22 +111,32 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     budget: Any = None
     random_state: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None) -> Self:
         """Fit to n points X and their labels y, of any type.
+
+        With a kernel, X may be a path or a `Batches`, as for `KernelRidge`; `target` names the column of a file that
+        holds the labels.
 
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
         unfitted = self._regression()
-        points = training_points(X)
+        rows, points = X, None
+        if is_source(X) and isinstance(unfitted, KernelRidge):
+            rows = X if isinstance(X, Batches) else Batches(X, target)
+            some = drawn(rows, 1, generator(self.random_state))
+            X, points, y = some.X, StreamedPoints(rows, some), some.y if y is None else y
+        points = training_points(X) if points is None else points
         data = Labelled.of(
             points, y, sample_weight, self.class_weight, model="LeastSquaresClassifier", regressor="Ridge"
         )
         Y, w = one_hot(data, points.n)
-        regression = unfitted.fit(X, Y, w)
+        regression = unfitted.fit(rows, Y, w)
         self.classes_, self.regression_, self._data = data.classes, regression, data
         self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
         check_columns(self, X, reset=True)
+        if isinstance(rows, Batches) and rows.names is not None:
+            self.feature_names_in_ = regression.feature_names_in_
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:

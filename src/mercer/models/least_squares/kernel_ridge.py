@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.batches import Batches, sampled
+from mercer.data.batches import Batches, drawn
+from mercer.data.frames import is_frame, unframed
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checkpoint import CheckpointFile, digest_of
 from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.gram.streamed import StreamedGram
+from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.tables.typed import Typed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel, targets, training_points, weights
-from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
+from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule, explained
 from mercer.models.solver_parameters import check_limits, check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
@@ -32,22 +35,50 @@ from mercer.rkhs.tail import Tail
 from mercer.rkhs.trigonometric import FourierFunction
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
+from mercer.solvers.checkpoint import Journal
+from mercer.solvers.choice import TOL_BEYOND_MEMORY
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
+from mercer.solvers.left_out import LeftOutSample
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.solvers.step import Progress
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import fold_numbers, make_folds
-from mercer.tuning.loo import alpha_path
+from mercer.tuning.loo import alpha_path, sampled_path
 from mercer.validation import check_choice, generator
 
 SAMPLE = 3000
 """Rows of a source in batches from which a kernel rule makes the kernel."""
+LEFT_OUT = 20_000
+"""Rows of a source in batches whose leave-one-out errors choose alpha."""
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
 VALUES_SHARE = 1e-4
 """The error of evaluating a function on frequencies, relative to the sum of its coefficients, as a share of `tol`."""
+
+
+class LeftOutRows(NamedTuple):
+    """Rows of a source in batches, each predicted by the fit to all others.
+
+    Attributes
+    ----------
+    at : their positions in the source.
+    y : their targets, shape (s, t).
+    predictions : f₋ᵢ(xᵢ), shape (s, t).
+    weights : their weights, or None.
+    """
+
+    at: NDArray[np.int64]
+    y: Matrix
+    predictions: Matrix
+    weights: Matrix | None
+
+    @classmethod
+    def of(cls, sample: LeftOutSample, at: NDArray[np.int64], alpha: Matrix) -> LeftOutRows:
+        """Those of a sample at the chosen alpha, one per target."""
+        residuals = np.hstack([sample.residuals(float(a), [t]) for t, a in enumerate(alpha)])
+        return cls(at, sample.y, sample.y - residuals, sample.weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +94,7 @@ class KernelRidge(PenalisedSmoother):
         A kernel, a rule X → kernel, or None for a Gaussian with the median width.
     alpha : float, array or str
         The penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error along
-        the whole path.
+        the whole path. For rows in batches the errors are those of up to 20 000 rows, each left out of the fit to all.
     fit_intercept : bool
         Whether a constant b is added, which is not penalised.
     solver : str
@@ -89,9 +120,10 @@ class KernelRidge(PenalisedSmoother):
     progress : Progress or None
         Called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
     checkpoint : str, Path or None
-        The path of a file in which iterations over a matrix that does not fit into memory keep their state about every
-        ten seconds. A fit that was killed continues there, with the same data and parameters, and ends with the same
-        answer; the file is deleted at the end. Other solvers take less time, and write none.
+        The path of a file in which iterations over a matrix that does not fit into memory, fits on centres, from
+        batches and by blocks keep their state about every ten seconds. A fit that was killed continues there, with the
+        same data and parameters, and ends with the same answer; the file is deleted at the end. Other solvers write
+        none.
     budget : int, str or None
         Memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : int
@@ -113,6 +145,9 @@ class KernelRidge(PenalisedSmoother):
         The rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
     tuning_ : record
         The record of `tune`.
+    left_out_ : LeftOutRows
+        For alpha="loo" and rows in batches: `at`, `y` and `predictions` of up to 20 000 rows, drawn at random, each
+        by the fit to all other rows. `loo_score_` is theirs.
 
     Examples
     --------
@@ -153,7 +188,7 @@ class KernelRidge(PenalisedSmoother):
         A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_", "_not_in_file", "_centres", "dual_coef_"):  # left by an earlier fit
+        for name in ("tuning_", "path_", "left_out_", "_not_in_file", "_centres", "dual_coef_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
@@ -211,24 +246,27 @@ class KernelRidge(PenalisedSmoother):
         solver = requested_solver(self, batches.n)
         for name, value, fits in (
             ("solver", self.solver, solver in ("auto", "nystrom")),
-            ("alpha", self.alpha, not isinstance(self.alpha, str)),
             ("tune", self.tune, self.tune is None),
             ("centers", self.centers, not isinstance(self.centers, str) or self.centers == "uniform"),
         ):
             if not fits:
                 raise InvalidInput(
-                    "Rows in batches need Nyström centres, uniform or given, and a number as alpha",
+                    "Rows in batches need Nyström centres, uniform or given",
                     got=f"{name}={value!r}",
                     advice="Choose these on a sample of the rows, or load all rows as an array.",
                 )
-        n, limit = batches.n, memory_budget(self.budget)
+        check_penalty_rule(self.alpha)
+        if isinstance(self.kernel, (TableKernel, Typed)):
+            batches = batches.as_tables()
+        n, limit, by_rule = batches.n, memory_budget(self.budget), isinstance(self.alpha, str)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else min(self.n_centers, n)
-        sample, found = sampled(batches, max(m, SAMPLE), generator(self.random_state))
-        points = training_points(sample)
-        self._resolve(sample, points)
-        if batches.names is not None:
+        judged = _judged(m, limit) if by_rule else 0
+        sample = drawn(batches, max(m, judged, SAMPLE), generator(self.random_state))
+        points = training_points(sample.X)
+        self._resolve(sample.X, points)
+        if batches.names is not None and not is_frame(sample.X):
             self.feature_names_in_ = np.array(batches.names, dtype=object)
-        Y, single = targets(found if y is None else y, n)
+        Y, single = targets(sample.y if y is None else y, n)
         w = weights(sample_weight, n)
         if w is not None and not w.all():
             raise InvalidInput(
@@ -238,12 +276,36 @@ class KernelRidge(PenalisedSmoother):
         self._rows, self._intercept, self._cache = rows, bool(self.fit_intercept), {}
         tail = np.ones((n, 1)) if self._intercept else None
         gram_of_all = StreamedGram(self.kernel_, batches, self.kernel_.prepare(points))
-        problem = LeastSquares(gram_of_all, Y, penalties(self.alpha, Y.shape[1]), rows.roots, tail)
-        centers = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
-        self._conclude(rows, problem, self._solve(problem, "nystrom", None, centers))
+        alpha = penalties(1.0 if by_rule else self.alpha, Y.shape[1])
+        problem = LeastSquares(gram_of_all, Y, alpha, rows.roots, tail)
+        centers: Any = self.centers if not isinstance(self.centers, str) else points.take(slice(0, m))
+        solution: Solution | None = None
+        journal = Journal.of(self._checkpoint(problem, "nystrom"))
+        if by_rule:
+            chosen = choose_centers(gram_of_all, m, centers, rng=generator(self.random_state))
+            Phi = gram_of_all.low_rank(chosen, np.float64, limit)
+            if journal is not None:
+                Phi.once = journal.once
+            left_out = LeftOutSample(problem, Phi, points.take(slice(0, judged)), sample.at[:judged])
+            self.path_ = sampled_path(left_out)
+            problem = replace(problem, alpha=self.path_.chosen)
+            self.left_out_ = LeftOutRows.of(left_out, sample.at[:judged], problem.alpha)
+            direct = left_out.solution(problem.alpha)
+            if direct.residual <= (TOL_BEYOND_MEMORY if self.tol is None else self.tol):
+                solution = direct
+                if journal is not None:
+                    journal.remove()
+        self._conclude(rows, problem, solution or self._solve(problem, "nystrom", None, centers, journal))
         del self._rows
         self.__dict__["_not_in_file"] = ("_rows",)  # the same explanation as in a loaded model
         return self
+
+    @property
+    def loo_score_(self) -> float:
+        """R² of the leave-one-out predictions, averaged over targets: an estimate of `score` on new data."""
+        if "left_out_" not in self.__dict__:
+            return super().loo_score_
+        return explained(self.left_out_.y, self.left_out_.predictions, self.left_out_.weights)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
@@ -292,7 +354,9 @@ class KernelRidge(PenalisedSmoother):
         # Without centres the function holds all rows anyway; with their targets, intervals remain possible.
         return ("_rows",) if getattr(self, "solver_", None) in ("nystrom", "fourier") else ()
 
-    def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
+    def _solve(
+        self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any, journal: Journal | None = None
+    ) -> Solution:
         return auto.solve(
             problem,
             solver,
@@ -304,7 +368,7 @@ class KernelRidge(PenalisedSmoother):
             max_time=self.max_time,
             max_passes=self.max_passes,
             progress=self.progress,
-            checkpoint=self._checkpoint(problem, solver),
+            checkpoint=self._checkpoint(problem, solver) if journal is None else journal,
             grids=self._grids,
         )
 
@@ -313,10 +377,15 @@ class KernelRidge(PenalisedSmoother):
         if self.checkpoint is None:
             return None
         choice = auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids)
-        if choice.solver != "cg" or not choice.streamed:
+        if not choice.streamed:
             return None
         others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
-        digest = digest_of(problem.gram.x, *others, choice.rank, self.tol, self.random_state)
+        where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
+        limit = memory_budget(self.budget)
+        m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
+        others += (choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
+        rows = problem.gram.batches if isinstance(problem.gram, StreamedGram) else problem.gram.x
+        digest = digest_of(rows, *others, choice.rank, self.tol, self.random_state)
         return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:
@@ -422,6 +491,11 @@ class KernelRidge(PenalisedSmoother):
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
         return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]
+
+
+def _judged(m: int, limit: int) -> int:
+    """The number of rows in batches whose leave-one-out errors choose alpha, on m centres within a number of bytes."""
+    return max(1, min(LEFT_OUT, limit // (4 * 8 * m)))
 
 
 def _needs_factor(what: str, advice: str) -> InvalidInput:

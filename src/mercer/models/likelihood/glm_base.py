@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, checked_numbers, outside, targets, training_points, weights
+from mercer.models.base import Matrix, checked_numbers, outside, targets, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.likelihood import glm_intervals as intervals
 from mercer.models.likelihood.glm_statistics import FitStatistics, constant_diverges
@@ -51,8 +51,14 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, offset: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None, offset: Any = None,
+        target: str | None = None,
+    ) -> Self:  # fmt: skip
         """Fit to n points X and their responses y, shape (n,).
+
+        With a kernel, X may be a path or a `Batches`: its rows are then read in batches, once per pass, which needs
+        Nyström centres.
 
         Parameters
         ----------
@@ -66,8 +72,10 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
             log(exposure) to η, so the link must be the logarithm (or the complementary log-log).
         offset : array or None
             known numbers that are added to η and not fitted.
+        target : str or None
+            The column of a file that holds the responses.
         """
-        points = training_points(X)
+        X, points, y = self._data(X, y, target)
         self.family_: Family = family_of(self.family)
         self.link_: Link = self.family_.link(self.link)
         response = _checked_response(y, points.n, self.family_)

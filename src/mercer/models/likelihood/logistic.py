@@ -11,7 +11,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.models.base import Matrix, training_points
+from mercer.models.base import Matrix
 from mercer.models.callbacks import with_callbacks
 from mercer.models.labels import Labelled
 from mercer.models.likelihood.predictor import FeaturePredictor, KernelPredictor, Predictor
@@ -27,17 +27,19 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
     class_weight: Any
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None) -> Self:
         """Fit to n points X and their labels y, of any kind.
+
+        With a kernel, X may be a path or a `Batches`: its rows are then read in batches, once per pass, which needs
+        Nyström centres. `target` names the column of a file that holds the labels.
 
         A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
         left out. (The random choice of Nyström centres ignores the weights.)
         """
         self.__dict__.pop("_left", None)
         name = type(self).__name__
-        rows = Labelled.of(
-            training_points(X), y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM"
-        )
+        X, points, y = self._data(X, y, target)
+        rows = Labelled.of(points, y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM")
         self.classes_, self._kept = rows.classes, rows.kept
         k = len(rows.classes)
         with np.errstate(over="ignore"):  # `require_numbers` reports an overflow

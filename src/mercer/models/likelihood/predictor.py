@@ -18,10 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
+from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.frames import is_frame
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
+from mercer.gram.streamed import StreamedGram
 from mercer.kernels.custom import Precomputed
+from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.tables.typed import Typed
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
     KernelEstimator,
@@ -32,6 +37,7 @@ from mercer.models.base import (
     penalties,
     resolve_kernel,
     shown,
+    training_points,
 )
 from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.convergence import NotConverged
@@ -49,7 +55,7 @@ from mercer.solvers.descent import KEPT, Minimum, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
 from mercer.solvers.step import Step
-from mercer.validation import check_function, check_number, check_whole_number, generator
+from mercer.validation import check_choice, check_function, check_number, check_whole_number, generator
 from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
@@ -61,6 +67,8 @@ FEATURES_PER_ROW = 1
 FAR_FROM_ZERO = 1e3
 # A warning is given if the rounding of the kernel's values is above this share of alpha.
 ROUNDING_SHARE = 0.01
+SAMPLE = 3000
+"""Rows of a source in batches from which a kernel rule makes the kernel."""
 # A fitted model of more points than this drops its matrices, to save memory; leave-one-out computes them again.
 KEPT_ROWS = 2000
 
@@ -103,6 +111,20 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         """The space of functions of the fit, built again from its points."""
 
     # -- fit ----------------------------------------------------------------------------------------------------------
+
+    def _data(self, X: Any, y: Any, target: str | None) -> tuple[Any, Points, Any]:
+        """The rows (a sample of those in batches), all of them as points, and the targets."""
+        if is_source(X):
+            raise InvalidInput(
+                f"{type(self).__name__} needs all rows in memory",
+                got="rows that are read in batches",
+                advice="Load the rows as an array, or use a model with a kernel, which takes batches on centres.",
+            )
+        if target is not None:
+            raise InvalidInput(
+                "`target` names a column of a file", got=f"target={target!r} with X in memory", advice="Pass y instead."
+            )
+        return X, training_points(X), y
 
     def _minimise(
         self,
@@ -343,10 +365,27 @@ class KernelPredictor(Predictor):
     centers: Any
     random_state: Any
 
+    def _data(self, X: Any, y: Any, target: str | None) -> tuple[Any, Points, Any]:
+        if not is_source(X):
+            return super()._data(X, y, target)
+        batches = X if isinstance(X, Batches) else Batches(X, target)
+        if isinstance(self.kernel, (TableKernel, Typed)):
+            batches = batches.as_tables()
+        wanted = default_centers(batches.n, memory_budget(self.budget)) if self.n_centers is None else self.n_centers
+        sample = drawn(batches, max(wanted, SAMPLE), generator(self.random_state))
+        return sample.X, StreamedPoints(batches, sample), sample.y if y is None else y
+
+    def _gram(self, points: Points) -> gram.Gram:
+        if isinstance(points, StreamedPoints):
+            return StreamedGram(self.kernel_, points.batches, self.kernel_.prepare(points.sample), np.float64)
+        return gram.of(self.kernel_, points, dtype=np.float64, budget=self.budget)
+
     def _open(self, X: Any, points: Points, y: Any) -> FunctionSpace:
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
         check_columns(self, X, reset=True)
+        if isinstance(points, StreamedPoints) and points.batches.names is not None and not is_frame(X):
+            self.feature_names_in_ = np.array(points.batches.names, dtype=object)
         if self._penalty() == 0 and not self.kernel_.tags.finite_rank:
             raise InvalidInput(
                 "`alpha` must be > 0 for a kernel of infinite rank, whose functions can fit any targets exactly",
@@ -354,10 +393,14 @@ class KernelPredictor(Predictor):
                 advice="Pass a number such as 1e-3; only the models on features accept 0.",
             )
         n, limit = points.n, memory_budget(self.budget)
-        K = gram.of(self.kernel_, points, dtype=np.float64, budget=self.budget)
+        K = self._gram(points)
         self._points, self._centres, self._why = points, None, ""
-        exact, m = PAIR_BYTES * n * n, self.n_centers
-        if m is None and isinstance(self.centers, str):
+        exact, m, how = PAIR_BYTES * n * n, self.n_centers, self.centers
+        if isinstance(points, StreamedPoints) and isinstance(how, str):
+            check_choice(how, "centers", ("uniform",), alternative="the centres themselves", advice="Use 'uniform'.")
+            m = min(n, default_centers(n, limit) if m is None else m)
+            how = points.sample.take(slice(0, m)).raw
+        elif m is None and isinstance(self.centers, str):
             if self._penalty() == 0:
                 m = n  # reduced to as many centres as the rank: that system has full rank, the Gram matrix does not
             elif exact <= limit:
@@ -368,14 +411,14 @@ class KernelPredictor(Predictor):
             else:
                 m = default_centers(n, limit)
                 self._why = f" ({show_bytes(exact)} for all points would not fit in {show_bytes(limit)})"
-        chosen = choose_centers(K, m, self.centers, rng=generator(self.random_state))
+        chosen = choose_centers(K, m, how, rng=generator(self.random_state))
         Phi = K.low_rank(chosen, np.float64, limit)
         self._centres, self._Phi = Phi.centers, Phi
         return NystromSpace(Phi, self._tail(n))
 
     def _again(self) -> FunctionSpace:
         tail = self._tail(self._points.n)
-        K = gram.of(self.kernel_, self._points, dtype=np.float64, budget=self.budget)
+        K = self._gram(self._points)
         if self._centres is None:
             return GramSpace(K, tail)
         return NystromSpace(K.low_rank(self._centres, np.float64, memory_budget(self.budget)), tail)

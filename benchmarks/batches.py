@@ -1,0 +1,119 @@
+"""Kernel ridge from Parquet files of a hundred thousand to ten million rows: is the time linear in the rows?
+
+    python benchmarks/batches.py                        # n = 1e5, 1e6, 1e7: about ten minutes on two cores
+    python benchmarks/batches.py --quick                # seconds, small sizes: does it run?
+    python benchmarks/batches.py --most 1000000         # up to this number of rows
+    python benchmarks/batches.py --out FILE --plot PNG  # also write the figures as JSON, and draw the times
+
+The rows are those of `scale.py`, float32, d = 20, in a folder of files of a million rows each. Every fit runs in a
+process of its own, on 1 000 centres, within a budget of 2 GB, after a small fit that compiles and loads everything.
+Memory is the peak of the whole process. The error is that of 5 000 other points, against the target without noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from measure import alone, judge, machine, table, timed
+from scale import ALPHA, SIGMA, TEST, D, data
+
+SIZES, QUICK = (100_000, 1_000_000, 10_000_000), (2_000, 20_000)
+PART, CENTERS, BUDGET = 1_000_000, 1_000, "2 GB"
+FIGURES = ["n", "seconds", "mb", "error", "residual"]
+
+
+def write(folder: Path, n: int) -> None:
+    """The rows as files, part by part: no array holds them all."""
+    for i, start in enumerate(range(0, n, PART)):
+        X, y, _ = data(min(PART, n - start), 100 + i)
+        columns = {f"x{j}": X[:, j] for j in range(D)} | {"y": y.astype(np.float32)}
+        pl.DataFrame(columns).write_parquet(folder / f"{i:03}.parquet")
+
+
+def child(n: int, folder: str) -> None:
+    """Fit once, in this process, and print the `FIGURES`."""
+    import mercer as mc
+
+    X, y, _ = data(3_000, 2)
+    mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, n_centers=100).fit(mc.Batches(X), y)
+    Z, _, f = data(TEST, 1)
+    model = mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, n_centers=CENTERS, budget=BUDGET)
+    seconds, _ = timed(lambda: model.fit(folder, target="y"))
+    unit = 1024 if sys.platform != "darwin" else 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    queries = pl.DataFrame(Z, schema=[f"x{j}" for j in range(D)])
+    error = float(np.sqrt(np.mean((model.predict(queries) - f) ** 2)))
+    print(n, seconds, peak, error, model.residual_)
+
+
+def run(n: int) -> dict[str, float]:
+    """The figures of one fit in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), n)
+        return dict(zip(FIGURES, alone(__file__, {"n": n, "folder": folder}), strict=True))
+
+
+def draw(runs: list[dict[str, float]], path: str) -> None:
+    """Seconds by the number of rows, beside a line of slope one."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    n, seconds = np.array([r["n"] for r in runs]), np.array([r["seconds"] for r in runs])
+    axes.loglog(n, seconds, "s-", label="measured")
+    axes.loglog(n, seconds[-1] * n / n[-1], "k:", label="proportional to the rows")
+    axes.set(xlabel="rows", ylabel="seconds of fit", title=f"From Parquet, {CENTERS:,} centres, {D} columns")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest number of rows")
+    parser.add_argument("--plot", help="draw the times to this file")
+    parser.add_argument("--out", help="write the figures as JSON to this file")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        child(**json.loads(args.child))
+        return
+    machine()
+    runs = []
+    for n in QUICK if args.quick else [n for n in SIZES if n <= args.most]:
+        runs.append(run(n))
+        print(runs[-1], flush=True)
+        if args.out:
+            Path(args.out).write_text(json.dumps(runs, indent=1) + "\n")
+    rows = [
+        [
+            f"{r['n']:,.0f}",
+            f"{r['seconds']:.1f} s",
+            f"{1e6 * r['seconds'] / r['n']:.1f}",
+            f"{r['mb']:.0f}",
+            f"{r['error']:.4f}",
+        ]
+        for r in runs
+    ]
+    table(["rows", "time", "µs per row", "MB", "error"], rows)
+    if args.plot:
+        draw(runs, args.plot)
+    if not args.quick and len(runs) > 1:
+        first, last = runs[0], runs[-1]
+        linear = last["n"] / first["n"] * first["seconds"] / last["seconds"]
+        judge([("the time per row of the first in units of that of the last", linear, 0.5)])
+
+
+if __name__ == "__main__":
+    main()
