@@ -127,7 +127,7 @@ class Saved:
         if unknown:
             raise damaged(f"{min(unknown)[:60]!r}, which a {cls.__name__} does not have")
         state = defaults | parameters | (cls._added if fitted else {}) | fitted
-        if inspect.Parameter.empty in [state[name] for name in defaults]:
+        if any(state[name] is inspect.Parameter.empty for name in defaults):
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)
         model.__dict__.update(state)
