@@ -1,4 +1,4 @@
-"""Explanations in limited time: planned by counting operations, ended by the clock, the same numbers from fewer terms."""
+"""Explanations in limited time: planned by counting operations, ended by the clock, the same from fewer terms."""
 
 import numpy as np
 import pytest
@@ -54,14 +54,16 @@ def test_a_sum_of_kernels_is_explained_by_the_terms_that_change(additive, monkey
 def test_products_and_bounded_predictions_have_no_terms(additive):
     product = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X[:50], Y[:50])
     bounded = mc.AutoRegressor(kernel=ADDITIVE, time=2).fit(X[:60], np.abs(Y[:60]))
-    assert part_of(product, X, [0]) is None and part_of(bounded, X, [0]) is None
+    assert part_of(product, X, [0]) is None
+    assert part_of(bounded, X, [0]) is None
 
 
 def test_importance_predicts_several_columns_in_one_call():
     wide = RNG.normal(size=(40, 30))
     model = Counting(mc.Ridge().fit(wide, wide[:, 0]))
     mc.feature_importance(model, wide, wide[:, 0])
-    assert model.rows == 40 + 30 * 5 * 40 and model.calls == 2
+    assert model.rows == 40 + 30 * 5 * 40
+    assert model.calls == 2
 
 
 def test_less_time_means_fewer_shuffles_then_fewer_rows(monkeypatch):
@@ -100,7 +102,8 @@ def test_a_report_leaves_out_what_comes_after_its_time(additive, tmp_path, monke
     made = {"held_out": (X[100:], Y[100:]), "cautions": (), "importance": importance}
     text = mc.report.write(additive, X[:100], Y[:100], path, late=lambda: next(told, True), **made).read_text()
     assert "More plots are left out, because the time was over" in text
-    assert "The explanations are left out" in text and "Worst predicted rows" in text
+    assert "The explanations are left out" in text
+    assert "Worst predicted rows" in text
     assert "left out, because" not in mc.report.write(additive, X[:100], Y[:100], path, **made).read_text()
 
 
