@@ -245,9 +245,9 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it."""
-    header.check(data, target, roles, reading, predicts=True)
     outputs = {} if plan else {"--out": destinations.model_path(data, out), "--report": report}
     destinations.require_outputs(outputs, inputs=(data,), force=force)
+    header.check(data, target, roles, reading, predicts=True)
     if report is not None:
         _require_plots("--report")
 
@@ -358,13 +358,12 @@ def compare(
     force: Force = False,
 ) -> None:
     """Rank models of different kinds by their scores on the same held-out rows."""
-    for role in ("exposure", "weight"):
-        if roles[role] is not None:
-            raise InvalidInput(
-                f"mercer compare has no --{role}: most of the models that it compares cannot use it",
-                got=f"--{role} {roles[role]}",
-                advice=f"Fit one model with it by mercer fit --{role}, or leave the column out by --drop.",
-            )
+    if roles["weight"] is not None:
+        raise InvalidInput(
+            "mercer compare has no --weight: most of the models that it compares cannot use it",
+            got=f"--weight {roles['weight']}",
+            advice="Fit one model with it by mercer fit --weight, or leave the column out by --drop.",
+        )
     header.check(data, target, roles, reading, predicts=True)
     destinations.require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:

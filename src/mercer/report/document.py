@@ -22,7 +22,7 @@ from mercer import threads
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.files.ours import require_replaceable
+from mercer.ours import require_replaceable
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
