@@ -153,7 +153,7 @@ def test_help_and_a_refused_output_load_nothing_heavy(tmp_path):
     ["fit", "predict", "evaluate", "compare", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"],
 )
 def test_every_command_has_an_example_and_json(capsys, command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = told(capsys, command, "--help")
     assert code == 0
     assert f"mercer {command}" in out
@@ -162,7 +162,7 @@ def test_every_command_has_an_example_and_json(capsys, command, monkeypatch):
     assert "--no-color" in out
     lines = out.splitlines()
     assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
 
 
 def test_version_and_usage(capsys):

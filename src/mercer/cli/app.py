@@ -36,27 +36,27 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, "
-        "or a table of SQLite or DuckDB.",
+        help="A CSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, or a table "
+        "of SQLite or DuckDB.",
         metavar="DATA",
     ),
 ]
 Model = Annotated[str, typer.Argument(help="A model file that mercer fit saved.", metavar="MODEL")]
 Target = Annotated[
     str | None,
-    typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict, by name or number (-1 is the last)."),
+    typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict, or its number (-1: the last)."),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option("--kernel", "-k", metavar="EXPR", help="A kernel expression; mercer kernels lists the kernels."),
+    typer.Option("--kernel", "-k", metavar="EXPR", help="A kernel expression (see mercer kernels)."),
 ]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
-    typer.Option("--task", metavar="NAME", help="What the target is: regression, classification, or auto."),
+    typer.Option("--task", metavar="NAME", help="The target: regression, classification, or auto."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", metavar=FLAG, help="Replace an existing output, whatever it is; never an input.")
+    bool, typer.Option("--force", metavar=FLAG, help="Replace any existing output; never an input.")
 ]
 
 
@@ -200,13 +200,13 @@ def fit(
     ] = "auto",
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The model file (default DATA.mercer); none saves nothing."),
+        typer.Option("--out", "-o", metavar="FILE", help="The model file (default DATA.mercer), or none."),
     ] = None,
     report: Annotated[
         str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report about the model here.")
     ] = None,
     time: Annotated[
-        float, typer.Option("--time", metavar="SECONDS", help="Seconds for everything, from reading to the report")
+        float, typer.Option("--time", metavar="SECONDS", help="Seconds for all, from reading to report")
     ] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
@@ -220,7 +220,7 @@ def fit(
     centers: Annotated[
         int | None,
         typer.Option(
-            "--centers", metavar="N", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."
+            "--centers", metavar="N", min=1, help="Centres of ridge, logistic or poisson (Nyström)."
         ),
     ] = None,
     threshold: Annotated[
@@ -239,7 +239,7 @@ def fit(
         bool, typer.Option("--balance", metavar=FLAG, help="Every class counts the same, however rare it is.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", metavar=FLAG, help="Print the solver, the time and the memory, and do not fit.")
+        bool, typer.Option("--plan", metavar=FLAG, help="Print solver, time and memory, and do not fit.")
     ] = False,
     seed: Seed = 0,
     force: Force = False,

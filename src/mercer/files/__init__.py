@@ -24,10 +24,10 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.container import STATE, named, read, to_json, write
 from mercer.files.names import damaged, library
-from mercer.ours import require_replaceable
 from mercer.files.reading import Decoder, read_json
 from mercer.files.writing import Encoder
 from mercer.memory import BeyondMemory, budget, within
+from mercer.ours import require_replaceable
 
 
 class NotInFile(InvalidInput, AttributeError):

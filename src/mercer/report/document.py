@@ -22,7 +22,6 @@ from mercer import threads
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.ours import require_replaceable
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
@@ -32,6 +31,7 @@ from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
 from mercer.models.scores import Baseline, Judged, Judgement, judge
+from mercer.ours import require_replaceable
 from mercer.report import frames
 from mercer.report.frames import cell
 from mercer.report.page import code, figures, folded, heading, page, paragraph, section, spark, table

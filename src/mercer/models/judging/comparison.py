@@ -38,8 +38,8 @@ DEFAULT: dict[Task, tuple[str, ...]] = {
     "regression": ("auto", "ridge", "gp", "svm", "poisson", "neighbors", "local", "linear", BOOSTING),
     "classification": ("auto", "logistic", "svm", "neighbors", "linear", BOOSTING),
 }
-"""The models that are compared by default: poisson for counts only, and local for few columns of numbers without missing
-values only. Linear models are listed with the reason if they cannot be fitted."""
+"""The models that are compared by default: poisson for counts only, and local only for few columns of numbers without
+missing values. Linear models are listed with the reason if they cannot be fitted."""
 OVER_EXPOSURE = ("auto", BOOSTING)
 """The models that are compared by default for counts over an exposure; "poisson" is then the same as "auto"."""
 FEW_COLUMNS = 4
