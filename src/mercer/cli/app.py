@@ -377,7 +377,7 @@ def compare(
     )  # fmt: skip
 
 
-@command("mercer tune houses.csv --target price --kernel \"Gaussian([1.0, 1.0]).on('area', 'age')\"")
+@command("mercer tune houses.csv -t price -k \"Gaussian([1.0, 1.0]).on('area', 'age')\"")
 def tune(
     data: Data,
     voice: Any,
