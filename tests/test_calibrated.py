@@ -78,6 +78,16 @@ def test_left_out_rows_decide_whether_by_folds_or_in_closed_form():
     assert not hasattr(some, "loo_proba_"), "of many rows some are held out"
 
 
+def test_many_rows_on_centres_are_held_out_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2600, 2))
+    y = X[:, 0] + rng.normal(size=2600) > 0
+    model = mc.LeastSquaresClassifier(mc.Gaussian(2.0), alpha=0.1, solver="nystrom", n_centers=20).fit(X, y)
+    monkeypatch.setattr("mercer.models.calibrated.left_out_probabilities", lambda model: 1 / 0)  # costs several fits
+    P = mc.CalibratedClassifier.around(model, X, y).predict_proba(X)[:, 1]
+    assert -np.mean(np.log(np.where(y, P, 1 - P))) < 0.6
+
+
 def test_rows_of_weight_zero_do_not_count():
     X, y = noisy(150)
     w = np.r_[np.zeros(30), np.ones(120)]

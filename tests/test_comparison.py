@@ -123,7 +123,9 @@ def test_many_rows_are_sampled_and_held_out_once(table, monkeypatch):
 def test_the_default_models_suit_the_rows(table, monkeypatch):
     X, y = table
     suitable = comparison._suitable
-    assert "linear" not in suitable(X, y, "regression"), "a text"
+    assert "local" not in suitable(X, y, "regression"), "a text"
+    assert "linear" in suitable(X, y, "regression"), "listed with the reason why it is not fitted"
+    assert suitable(X, y, "regression", {"b": "exposure"}) == ["auto", "boosting"]
     assert {"linear", "local"} <= set(suitable(X.drop("city"), y, "regression"))
     assert "poisson" not in suitable(X, y, "regression")
     assert "poisson" in suitable(X, np.round(np.exp(y)), "regression")
@@ -229,3 +231,23 @@ def test_the_picture_shows_the_scores(table):
     with pytest.raises(InvalidInput, match="`by` must be"):
         mc.plot.Ranking.from_comparison(ranking, by="accuracy")
     matplotlib.pyplot.close("all")
+
+
+def test_counts_over_an_exposure_are_compared_by_their_deviance(monkeypatch, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = pl.DataFrame({"a": rng.uniform(-1, 1, 240), "years": rng.uniform(0.2, 3.0, 240), "c": ["u", "v"] * 120})
+    counts = rng.poisson(np.exp(1.0 + X["a"].to_numpy()) * X["years"].to_numpy())
+    ranking = compare(X, counts, ["boosting", "ridge"], roles={"years": "exposure"}, cv=2, time=2)
+    assert ranking.by == "Poisson deviance"
+    assert [contender.name for contender in ranking.contenders] == ["boosting", "ridge"]
+    assert "An exposure is for the models" in ranking.contenders[-1].failure
+    assert ranking.best.score("Poisson deviance").gain > 0.2
+    trees = BoostingRegressor(exposure="years").fit(X, counts)
+    twice = X.with_columns(pl.col("years") * 2)
+    np.testing.assert_allclose(trees.predict(twice), 2 * trees.predict(X))
+    monkeypatch.chdir(tmp_path)
+    X.with_columns(n=pl.Series(counts)).write_csv("t.csv")
+    assert run(["compare", "t.csv", "-t", "n", "--exposure", "years", "-m", "boosting", "--folds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "one rate for all rows" in out
+    assert "--exposure years" in out.splitlines()[-1]

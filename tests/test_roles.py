@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 import mercer as mc
 from mercer.data.assignment import ROLES, Roles
 from mercer.data.roles import role_of
+from mercer.models.explaining.effort import Effort
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
 from mercer.report.document import _Page
@@ -219,10 +220,10 @@ def test_an_exposure_is_not_a_feature_that_explains(model):
     np.testing.assert_allclose(parts.mean, same, err_msg="all rows over the exposure of the row")
     np.testing.assert_allclose(parts.mean + parts.values.sum(axis=1), model.predict(frame[:2]))
     judgement = judge_by_leave_one_out(model, frame, counts)
-    page = _Page(model, frame, counts, frame, counts, judgement, "claims", (), None)
+    page = _Page(model, frame, counts, frame, counts, judgement, "claims", (), None, Effort.of(model))
     assert page.unused == []
     assert "years is the exposure, not a feature." in page._columns()
-    plots = Plots(model, frame, counts, frame, counts, judgement, "claims", page.names, page.order)
+    plots = Plots(model, frame, counts, frame, counts, judgement, "claims", page.names, page.order, page.effort)
     assert [page.names[j] for j in plots._drawable()] == ["age", "hospital"]
     shown = explained_rows(model, frame, counts, frame, counts, judgement, page.names, "row", list(map(str, range(N))))
     assert "with the same exposure, plus these contributions" in shown

@@ -36,27 +36,27 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, "
-        "or a table of SQLite or DuckDB.",
+        help="A CSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, or a table "
+        "of SQLite or DuckDB.",
         metavar="DATA",
     ),
 ]
 Model = Annotated[str, typer.Argument(help="A model file that mercer fit saved.", metavar="MODEL")]
 Target = Annotated[
     str | None,
-    typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict, by name or number (-1 is the last)."),
+    typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict, or its number (-1: the last)."),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option("--kernel", "-k", metavar="EXPR", help="A kernel expression; mercer kernels lists the kernels."),
+    typer.Option("--kernel", "-k", metavar="EXPR", help="A kernel expression (see mercer kernels)."),
 ]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
-    typer.Option("--task", metavar="NAME", help="What the target is: regression, classification, or auto."),
+    typer.Option("--task", metavar="NAME", help="The target: regression, classification, or auto."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", metavar=FLAG, help="Replace an existing output, whatever it is; never an input.")
+    bool, typer.Option("--force", metavar=FLAG, help="Replace any existing output; never an input.")
 ]
 
 
@@ -200,13 +200,13 @@ def fit(
     ] = "auto",
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The model file (default DATA.mercer); none saves nothing."),
+        typer.Option("--out", "-o", metavar="FILE", help="The model file (default DATA.mercer), or none."),
     ] = None,
     report: Annotated[
         str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report about the model here.")
     ] = None,
     time: Annotated[
-        float, typer.Option("--time", metavar="SECONDS", help="Seconds for everything, from reading to the report")
+        float, typer.Option("--time", metavar="SECONDS", help="Seconds for all, from reading to report")
     ] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
@@ -220,7 +220,7 @@ def fit(
     centers: Annotated[
         int | None,
         typer.Option(
-            "--centers", metavar="N", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."
+            "--centers", metavar="N", min=1, help="Centres of ridge, logistic or poisson (Nyström)."
         ),
     ] = None,
     threshold: Annotated[
@@ -239,15 +239,15 @@ def fit(
         bool, typer.Option("--balance", metavar=FLAG, help="Every class counts the same, however rare it is.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", metavar=FLAG, help="Print the solver, the time and the memory, and do not fit.")
+        bool, typer.Option("--plan", metavar=FLAG, help="Print solver, time and memory, and do not fit.")
     ] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it."""
-    header.check(data, target, roles, reading, predicts=True)
     outputs = {} if plan else {"--out": destinations.model_path(data, out), "--report": report}
     destinations.require_outputs(outputs, inputs=(data,), force=force)
+    header.check(data, target, roles, reading, predicts=True)
     if report is not None:
         _require_plots("--report")
 
@@ -358,13 +358,12 @@ def compare(
     force: Force = False,
 ) -> None:
     """Rank models of different kinds by their scores on the same held-out rows."""
-    for role in ("exposure", "weight"):
-        if roles[role] is not None:
-            raise InvalidInput(
-                f"mercer compare has no --{role}: most of the models that it compares cannot use it",
-                got=f"--{role} {roles[role]}",
-                advice=f"Fit one model with it by mercer fit --{role}, or leave the column out by --drop.",
-            )
+    if roles["weight"] is not None:
+        raise InvalidInput(
+            "mercer compare has no --weight: most of the models that it compares cannot use it",
+            got=f"--weight {roles['weight']}",
+            advice="Fit one model with it by mercer fit --weight, or leave the column out by --drop.",
+        )
     header.check(data, target, roles, reading, predicts=True)
     destinations.require_outputs({"--plot": plot}, inputs=(data,), force=force)
     if plot is not None:
@@ -378,7 +377,7 @@ def compare(
     )  # fmt: skip
 
 
-@command("mercer tune houses.csv --target price --kernel \"Gaussian([1.0, 1.0]).on('area', 'age')\"")
+@command("mercer tune houses.csv -t price -k \"Gaussian([1.0, 1.0]).on('area', 'age')\"")
 def tune(
     data: Data,
     voice: Any,

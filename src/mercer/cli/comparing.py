@@ -46,7 +46,11 @@ def compare(
         _require_picture(plot)
     with voice.progress(f"reading {data}"):
         table = read(data, roles=roles, target=target, **reading)
-    problem = problem_from(table, target, voice, task=task, drop_missing_target=drop_missing_target)
+    over = roles.get("exposure") is not None
+    problem = problem_from(
+        table, target, voice, task="regression" if task == "auto" and over else task,
+        drop_missing_target=drop_missing_target,
+    )  # fmt: skip
     cautions = leakage(problem.X, problem.y, classes=problem.task == "classification", target=problem.target)
     note_leakage(voice, cautions)
     with (
@@ -65,12 +69,12 @@ def compare(
     voice.say(f"{data}, target {problem.target!r} ({problem.task})", strong=True)
     voice.say(f"{comparison.how[0].upper()}{comparison.how[1:]}. Ranked by {comparison.by}:")
     voice.table(header, lines)
-    voice.say(f"  Baseline: {baseline_in_words(set(comparison.measures))}.")
+    voice.say(f"  Baseline: {baseline_in_words(set(comparison.measures), rate=over)}.")
     for note in comparison.notes():
         voice.say(f"  {note[0].upper()}{note[1:]}.")
     if plot is not None:
         voice.say(f"Picture written to {plot}.")
-    voice.say(f"Next: {_next(comparison, data, problem.target)}")
+    voice.say(f"Next: {_next(comparison, data, problem.target, roles.get('exposure'))}")
     voice.document(
         _facts(comparison) | {
             "command": "compare", "data": data, "target": problem.target, "seconds": voice.seconds,
@@ -93,10 +97,11 @@ def _draw(comparison: Comparison, path: str) -> None:
         picture.figure_.savefig(beside, format=Path(path).suffix.lower().lstrip("."))
 
 
-def _next(comparison: Comparison, data: str, target: str) -> str:
+def _next(comparison: Comparison, data: str, target: str, exposure: str | None) -> str:
     """The command that fits the best model of this library to all rows."""
     best = next((c.name for c in comparison.contenders if c.name != "boosting" and c.judgement is not None), "auto")
-    return shlex.join(["mercer", "fit", data, "--target", target, "--model", best])
+    over = [] if exposure is None else ["--exposure", exposure]
+    return shlex.join(["mercer", "fit", data, "--target", target, "--model", best, *over])
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def require_outputs(
     a model or a report of this program, if it is empty, or with `force`; a table if its first line is the `header` that
     the option's table always has.
     """
-    from mercer.files.ours import replaceable
+    from mercer.ours import replaceable
 
     known = header or {}
     taken: dict[str, str] = {}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
+from mercer import threads
 from mercer.cli import destinations, interrupts, large
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
@@ -38,7 +39,8 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import exposure_of, innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
-from mercer.models.explaining.importance import measured_importance
+from mercer.models.explaining.effort import Effort
+from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
@@ -165,7 +167,7 @@ def fit(
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
         update("feature importance")
-        importance = measured_importance(fitted.model, *(held_out if len(test) else (X, y)))
+        importance = _importance_in_time(voice, fitted.model, *(held_out if len(test) else (X, y)), budget)
         if refit:
             update("fitting again on all rows")
             fitted = menu.refit(fitted, problem.X, problem.y, weights)
@@ -195,7 +197,8 @@ def fit(
             mc.report.write(
                 scored_model, X, y, report, overwrite=True, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
-                judgement=judgement, cautions=cautions, importance=importance,
+                judgement=judgement, cautions=cautions, importance=importance, time=time_to_report(budget),
+                late=lambda: voice.seconds > budget,
             )  # fmt: skip
     details: dict[str, Any] = {}
     if judgement is not None:
@@ -299,16 +302,34 @@ def save(model: Any, path: str) -> int:
 
 
 STARTED, REPORTED = 4.0, 5.0
-"""Seconds for the start of the program, the reading of the table and the feature importance; and for a report."""
+"""Seconds for the start of the program, the reading of the table, scores and importance; and the least of a report."""
+IMPORTANCE, REPORT, LEAST_FIT = 0.05, 0.1, 0.2
+"""Shares of --time: for the feature importance, for the report (or `REPORTED` if that is more), the least for fits."""
+
+
+def time_to_report(budget: float) -> float:
+    """The seconds of --time that are planned for a report."""
+    return max(REPORTED, REPORT * budget)
 
 
 def time_to_fit(budget: float, report: bool) -> float:
-    """The seconds of --time that are planned for fits: at least half of them.
+    """The seconds of --time that are planned for fits.
 
-    >>> time_to_fit(60.0, report=True), time_to_fit(5.0, report=True)
-    (51.0, 2.5)
+    >>> time_to_fit(60.0, report=True), time_to_fit(15.0, report=True), time_to_fit(5.0, report=False)
+    (50.0, 6.0, 1.0)
     """
-    return max(0.5 * budget, budget - STARTED - REPORTED * report)
+    rest = budget - STARTED - (time_to_report(budget) if report else 0.0)
+    return max(LEAST_FIT * budget, rest)
+
+
+def _importance_in_time(voice: Voice, model: Any, X: Any, y: Any, budget: float) -> Importance | None:
+    """The feature importance, planned for its share of --time; None if the time is over before."""
+    try:
+        with threads.time_limit(lambda: voice.seconds > budget):
+            return measured_importance(model, X, y, Effort.of(model, IMPORTANCE * budget))
+    except threads.OutOfTime:
+        voice.note("the time was over before the feature importance was measured: raise --time to see it")
+        return None
 
 
 USELESS = 0.005

@@ -10,15 +10,15 @@ from typer.core import TyperCommand
 
 FLAG = " "
 """Metavar of an option that takes no value."""
-WIDEST, NAMES = 100, 30
+WIDEST, NAMES = 100, 24
 """The largest width of a line, and the width of the names of options."""
 TOGETHER = (
-    (("test_size", "folds", "repeat", "refit"), "Score on a share of the rows (0.2), or by folds; then fit all rows."),
+    (("test_size", "folds", "repeat", "refit"), "Score on a share of the rows (0.2) or by folds; refit."),
     (("threshold", "positive", "balance"), "Predict a class from f1, cost=A:B or 0.3; or let all classes count alike."),
     (("category", "number", "date", "text", "molecule"), "How to read a column; dates also as day=%d/%m/%Y."),
-    (("group", "time_column"), "Hold out rows of one value together, or the latest rows; not features."),
-    (("exposure", "weight"), "Targets are counts over this time; how often a row counts; not features."),
-    (("delimiter", "encoding", "format", "na"), "How to read a file, if it is not detected; --na is a missing value."),
+    (("group", "time_column"), "Hold out whole groups or the latest; not features."),
+    (("exposure", "weight"), "Target is a count over this; how often a row counts."),
+    (("delimiter", "encoding", "format", "na"), "How to read a file; --na is a missing value."),
     (("json", "quiet", "no_color", "help"), "Print JSON; no notes; no colours; this help."),
 )
 """Options that share a line, and what they are for."""

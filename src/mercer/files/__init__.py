@@ -24,10 +24,10 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.container import STATE, named, read, to_json, write
 from mercer.files.names import damaged, library
-from mercer.files.ours import require_replaceable
 from mercer.files.reading import Decoder, read_json
 from mercer.files.writing import Encoder
 from mercer.memory import BeyondMemory, budget, within
+from mercer.ours import require_replaceable
 
 
 class NotInFile(InvalidInput, AttributeError):
@@ -127,7 +127,7 @@ class Saved:
         if unknown:
             raise damaged(f"{min(unknown)[:60]!r}, which a {cls.__name__} does not have")
         state = defaults | parameters | (cls._added if fitted else {}) | fitted
-        if inspect.Parameter.empty in [state[name] for name in defaults]:
+        if any(state[name] is inspect.Parameter.empty for name in defaults):
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)
         model.__dict__.update(state)

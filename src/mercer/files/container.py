@@ -22,13 +22,14 @@ from mercer.files.names import CODES, DTYPES
 from mercer.files.reading import SPACIOUS, read_json
 from mercer.files.replace import replacing
 from mercer.memory import budget, within
+from mercer.ours import FORMAT
 from mercer.words import show_bytes
 
 Array = NDArray[Any]
 
 SCHEMA = 1
 """The schema that this version writes; older schemas are read, newer ones are refused."""
-FORMAT, CHECKPOINT = "mercer model", "mercer checkpoint"
+CHECKPOINT = "mercer checkpoint"
 LONGEST = 100_000_000
 """The largest size of a header in bytes, by the safetensors format."""
 _DIGEST = '"digest":"%s"'  # unique: quotes in other JSON texts are escaped

@@ -38,9 +38,9 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
     """A classifier with calibrated probabilities, which may predict a class from another probability than one half.
 
     Probabilities are calibrated on the training rows, each predicted by a model that was fitted without it: in closed
-    form if the model has leave-one-out probabilities, otherwise by folds; of more than 2,500 rows about 2,000 are held
-    out once. `model_` itself is fitted to all rows. `AutoClassifier` and a calibrated `SVC` calibrate themselves: their
-    probabilities are used as they are, except for threshold="f1".
+    form if the model has leave-one-out probabilities of all rows at hand, otherwise by folds; of more than 2,500 rows
+    about 2,000 are held out once. `model_` itself is fitted to all rows. `AutoClassifier` and a calibrated `SVC`
+    calibrate themselves: their probabilities are used as they are, except for threshold="f1".
 
     Parameters
     ----------
@@ -226,7 +226,10 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _left_out_probabilities(self, data: Labelled) -> tuple[Index, Matrix]:
         """Rows, and their probabilities by models that were fitted without them."""
-        P = left_out_probabilities(self.model_)
+        # On centres, the leverages of many rows cost several times another fit.
+        kept = getattr(getattr(self.model_, "function_", None), "points", None)
+        on_centres = kept is not None and kept.n < len(data) > LEFT_OUT_ROWS
+        P = None if on_centres else left_out_probabilities(self.model_)
         if P is not None and len(P) > data.kept[-1]:  # of all rows, of which some have weight 0
             P = P[data.kept]
         if P is not None and len(P) == len(data):

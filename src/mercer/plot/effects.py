@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.models.explaining.answers import as_table, names_of
 from mercer.models.explaining.contributions import Contributions
-from mercer.models.explaining.effects import Effect, cells, partial_dependence, positions_of
+from mercer.models.explaining.effects import BACKGROUND, Effect, cells, partial_dependence, positions_of
 from mercer.plot.looks import Display, Palette, beside, canvas, caption, dots, legend
 from mercer.words import cut
 
@@ -71,6 +71,7 @@ class PartialDependence(Display):
         label: Any = None,
         grid: int = 25,
         coverage: float | None = None,
+        rows: int = BACKGROUND,
         ax: Any = None,
         **style: Any,
     ) -> Self:
@@ -91,13 +92,15 @@ class PartialDependence(Display):
         coverage : float or None
             For one column and a regressor with `predict_interval`, the coverage of prediction intervals: their mean
             over the rows is the band.
+        rows : int
+            The number of background rows.
         ax : Axes or None
             Axes to draw in; by default new ones.
         **style
             As for `plot`.
         """
         check_is_fitted(estimator)
-        effect = partial_dependence(estimator, X, columns, label=label, grid=grid, coverage=coverage)
+        effect = partial_dependence(estimator, X, columns, label=label, grid=grid, coverage=coverage, rows=rows)
         points = None
         if len(effect.grids) == 2 and all(values.dtype.kind in "iuf" for values in effect.grids):
             table = as_table(X)

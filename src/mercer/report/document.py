@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -17,18 +18,20 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer import threads
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.files.ours import require_replaceable
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
 from mercer.models.base import exposure_of, exposures_in, innermost, unwrapped
+from mercer.models.explaining.effort import Effort
 from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
 from mercer.models.scores import Baseline, Judged, Judgement, judge
+from mercer.ours import require_replaceable
 from mercer.report import frames
 from mercer.report.frames import cell
 from mercer.report.page import code, figures, folded, heading, page, paragraph, section, spark, table
@@ -48,8 +51,11 @@ SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
 EXPRESSION, CLAIM, PREMISES = 1500, 220, 12
 """The largest numbers of characters of a kernel and of a step of its proof, and of premises of a step."""
+DRAWING, LEAST_SECONDS = 3.0, 0.5
+"""Seconds in which the plots of a report are drawn, and the least that predictions for explanations get."""
 LONG_CELL = 30
 """A column with a longer cell than this gets more width."""
+TOO_LATE = "are left out, because the time was over. A longer time shows them."
 
 
 def write(
@@ -67,6 +73,8 @@ def write(
     target: str = "target",
     title: str | None = None,
     command: str = "",
+    time: float | None = None,
+    late: Callable[[], bool] | None = None,
 ) -> Path:
     """Write the report of a fitted model to an HTML file, completely or not at all.
 
@@ -99,6 +107,12 @@ def write(
         The title of the page.
     command : str
         The command that wrote the report, shown at its end.
+    time : float or None
+        Seconds for which the report is planned, on one core of a common machine: in a shorter time, effects,
+        interactions and contributions are means over fewer rows. By default as many rows as are useful.
+    late : callable or None
+        Called between parts, and between tiles of kernel values: once it returns True, the plots and explanations that
+        follow are left out, and the report says so.
 
     Examples
     --------
@@ -151,9 +165,10 @@ def write(
         judgement = judgement.once()
         Z, z = take(Z, judgement.rows), z[judgement.rows]
         names = names[0], [names[1][i] for i in judgement.rows]
+    effort = Effort.of(model, max(time - DRAWING, LEAST_SECONDS) if time is not None else float("inf"))
     if importance is None:
-        importance = measured_importance(model, Z, z)
-    page_ = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions), importance)
+        importance = measured_importance(model, Z, z, effort)
+    page_ = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions), importance, effort, late)
     text = page_.whole(title, command, names)
     try:
         with replacing(str(place)) as beside:
@@ -190,6 +205,8 @@ class _Page:
     target: str
     cautions: tuple[Caution, ...]
     importance: Importance | None
+    effort: Effort
+    late: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         self.inner = innermost(self.model)
@@ -217,7 +234,9 @@ class _Page:
         but = f", {len(self.unused):,} of them not used" if self.unused else ""
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
         used = np.array([j for j in self.order if self.names[j] not in self.unused], dtype=np.int64)
-        plots = Plots(self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, used)
+        plots = Plots(
+            self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, used, self.effort
+        )
         parts = [
             self._cautions(),
             scores_section(self.judgement, self.z),
@@ -228,10 +247,7 @@ class _Page:
             counts_section(self.z, self.judgement),
             important_columns(self.importance, self.judgement.by == "held out") if self.importance is not None else "",
             self._plots("The effect of the columns", plots.of_columns()),
-            explained_rows(
-                self.model, self.X, self.y, self.Z, self.z, self.judgement, [self.names[j] for j in self.order],
-                *numbered,
-            ),
+            self._explained(*numbered),
             self._worst(*numbered),
             self._columns(),
             self._choices(),
@@ -253,12 +269,47 @@ class _Page:
     def _drawn(self, plots: Iterable[Plot]) -> str:
         """Plots with their captions, and the reasons of those that could not be drawn."""
         pictures, refused = [], []
-        for draw, caption in plots:
-            try:
-                pictures.append((drawn(draw), caption))
-            except (InvalidInput, np.linalg.LinAlgError) as error:  # other errors are defects, and must be seen
-                refused.append(paragraph(f"This plot could not be drawn. {caption} {error}", "soft"))
+        try:
+            with self._in_time():
+                for draw, caption in plots:
+                    try:
+                        pictures.append((drawn(draw), caption))
+                    except (InvalidInput, np.linalg.LinAlgError) as error:  # other errors are defects, to be seen
+                        refused.append(paragraph(f"This plot could not be drawn. {caption} {error}", "soft"))
+                    self._require_time()
+        except threads.OutOfTime:
+            refused.append(paragraph(f"{'More plots' if pictures else 'The plots'} {TOO_LATE}", "soft"))
         return "\n".join([figures(pictures) if pictures else "", *refused]).strip()
+
+    def _explained(self, row_header: str, row_names: list[str]) -> str:
+        names = [self.names[j] for j in self.order]
+        try:
+            with self._in_time():
+                return explained_rows(
+                    self.model,
+                    self.X,
+                    self.y,
+                    self.Z,
+                    self.z,
+                    self.judgement,
+                    names,
+                    row_header,
+                    row_names,
+                    self.effort,
+                )
+        except threads.OutOfTime:
+            return section("Why the model predicts as it does", paragraph(f"The explanations {TOO_LATE}", "soft"))
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Raise `OutOfTime` here, or between two tiles of kernel values, once it is too late."""
+        self._require_time()
+        with nullcontext() if self.late is None else threads.time_limit(self.late):
+            yield
+
+    def _require_time(self) -> None:
+        if self.late is not None and self.late():
+            raise threads.OutOfTime
 
     def _columns(self) -> str:
         described = frames.described(self.X, self.kinds)

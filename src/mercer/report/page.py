@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 from zlib import crc32
 
-from mercer.files.ours import REPORT_MARK
+from mercer.ours import REPORT_MARK
 
 STYLE = """
 :root { --ink: #1f2328; --soft: #59616a; --face: #ffffff; --card: #f6f7f8; --line: #dfe2e5; --bad: #c0392b;

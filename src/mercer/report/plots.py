@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +17,8 @@ from mercer.data.points import take
 from mercer.models.base import exposure_of, innermost
 from mercer.models.calibration import Calibration
 from mercer.models.conformal import with_intervals
-from mercer.models.explaining.effects import interactions
+from mercer.models.explaining.effects import BACKGROUND, interactions
+from mercer.models.explaining.effort import Effort
 from mercer.models.judging.counts import count_fit
 from mercer.models.judging.held_out_intervals import held_out_intervals, own_intervals
 from mercer.models.judging.measures import COVERAGE
@@ -35,6 +37,10 @@ CURVE_ROWS, KERNEL_ROWS, INTERVAL_ROWS = 1000, 300, 300
 SIZE = (6.0, 4.6)
 """Width and height of every plot, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
+GRID, FEWEST = 25, 10
+"""The number of values along a column, and the fewest background rows in limited time."""
+CURVES_SHARE, SURFACES_SHARE, PAIRS_SHARE, COVERAGE_SHARE = 0.25, 0.2, 0.2, 0.05
+"""Shares of the time for explanations: of the curves, the surfaces, the comparison of pairs, and of intervals."""
 
 Plot = tuple[Callable[[], Any], str]
 """A function that draws, and the caption."""
@@ -52,6 +58,8 @@ class Plots:
         The name of the target.
     names, order : list of str, array
         The names of the columns, and their positions, the most important first.
+    effort
+        The time for predictions of other rows, which decides on how many.
     """
 
     model: Any
@@ -63,6 +71,7 @@ class Plots:
     target: str
     names: list[str]
     order: NDArray[np.int64]
+    effort: Effort
 
     def of_predictions(self) -> Iterator[Plot]:
         """How good predictions, probabilities and intervals are."""
@@ -92,7 +101,9 @@ class Plots:
         if len(columns) < 2:
             return
         positions = {name: j for j, name in enumerate(self.names)}
-        for pair in interactions(self.model, self.X, columns[:PAIRED], label=label)[:SURFACES]:
+        effects = PAIRED * (PAIRED + 1) // 2  # of one and of two columns, at every row over all rows
+        rows = math.isqrt(self.effort.most(effects * self.effort.row, FEWEST**2, BACKGROUND**2, PAIRS_SHARE))
+        for pair in interactions(self.model, self.X, columns[:PAIRED], label=label, rows=rows)[:SURFACES]:
             if pair.share < NOTABLE:
                 break
             first, second = pair.columns
@@ -136,7 +147,12 @@ class Plots:
         banded = None if len(columns) > 1 else self._with_intervals
         coverage = None if banded is None else COVERAGE
         model = self.model if banded is None else banded
-        return plot.PartialDependence.from_estimator(model, self.X, pair, label=label, what=what, coverage=coverage)
+        cost = self.effort.row if banded is None else self.effort.interval
+        each, share = (SURFACES * GRID**2, SURFACES_SHARE) if len(columns) > 1 else (CURVES * GRID, CURVES_SHARE)
+        rows = self.effort.most(each * cost, FEWEST, BACKGROUND, share)
+        return plot.PartialDependence.from_estimator(
+            model, self.X, pair, label=label, what=what, coverage=coverage, grid=GRID, rows=rows
+        )
 
     def _of_classes(self) -> Iterator[Plot]:
         P, classes = self.judgement.probabilities, self.judgement.classes
@@ -203,7 +219,8 @@ class Plots:
 
     def _coverage(self) -> Any:
         """Observed against promised coverage of the intervals that predictions of this model get."""
-        rows = evenly_spaced(len(self.z), INTERVAL_ROWS)
+        each = len(COVERAGES) * self.effort.interval
+        rows = evenly_spaced(len(self.z), self.effort.most(each, 100, INTERVAL_ROWS, COVERAGE_SHARE))
         Z, z, f = take(self.Z, rows), self.z[rows], self.judgement.predictions[rows]
         found = {c: held_out_intervals(self.model, Z, z, f, c) for c in COVERAGES}
         known = {c: ends for c, ends in found.items() if ends is not None}

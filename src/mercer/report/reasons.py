@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
-from mercer.models.explaining.contributions import contributions
+from mercer.models.explaining.contributions import (
+    BACKGROUND,
+    PREDICTED,
+    background_rows,
+    contributions,
+    predictions_each,
+)
+from mercer.models.explaining.effort import Effort
 from mercer.models.explaining.importance import Importance
 from mercer.models.explaining.similar import similar_rows
 from mercer.models.scores import Judgement
@@ -23,6 +30,8 @@ SHOWN = 15
 """The largest number of columns whose importance is shown."""
 CONTRIBUTIONS, SIMILAR, COMPARED = 6, 3, 4
 """The numbers of columns with contributions, of similar rows, and of columns of these rows that are shown."""
+FEWEST, FEWEST_PREDICTED, SHARE = 20, 500, 0.2
+"""In limited time: the fewest background rows, the fewest among which they are chosen, and the share of the time."""
 LONG = 30
 """A column with a longer cell than this gets more width."""
 
@@ -58,19 +67,23 @@ def explained_rows(
     names: list[str],
     row_header: str,
     row_names: list[str],
+    effort: Effort | None = None,
 ) -> str:
     """The section that explains a typical prediction, and the worst one.
 
-    X, y are the training rows; Z, z the scored rows, which are called `row_names`.
+    X, y are the training rows; Z, z the scored rows, which are called `row_names`. `effort` decides how many rows they
+    are compared with.
     """
+    effort = Effort.of(model) if effort is None else effort
     order = np.argsort(judgement.losses, kind="stable")
     chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical prediction"}
+    background = _background(model, X, effort, len(chosen)) if _has_contributions(take(Z, [0]), names) else None
     parts: list[str] = []
     for i, why in reversed(chosen.items()):
         predicted = judgement.predictions[i]
         title = f"{row_header.capitalize()} {row_names[i]}, {why}"
         parts.append(heading(f"{title}: predicted {cell(predicted)}, actual {cell(z[i])}"))
-        parts.append(_contributed(model, X, take(Z, [i]), names))
+        parts.append(_contributed(model, background, length(X), take(Z, [i]), names))
         parts.append(_similar(model, X, y, take(Z, [i]), names))
     parts = [part for part in parts if part]
     if all(part.startswith("<h3>") for part in parts):
@@ -78,13 +91,25 @@ def explained_rows(
     return section("Why the model predicts as it does: two rows", *parts)
 
 
-def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
-    """The contributions of the columns to the prediction of a row."""
+def _has_contributions(row: Any, names: list[str]) -> bool:
+    """Whether there are several columns whose contributions can be compared."""
+    return len(names) > 1 and not isinstance(row, list) and not hasattr(row, "tocsr")
+
+
+def _background(model: Any, X: Any, effort: Effort, explained: int) -> Any:
+    """Training rows with which this many rows are compared."""
+    each = explained * predictions_each(X.shape[1]) * effort.row
+    among = effort.most(effort.row, FEWEST_PREDICTED, PREDICTED, SHARE / 4)
+    return background_rows(model, X, effort.most(each, FEWEST, BACKGROUND, SHARE), among)
+
+
+def _contributed(model: Any, background: Any, total: int, row: Any, names: list[str]) -> str:
+    """The contributions of the columns to the prediction of a row, compared with a background of `total` rows."""
     if len(names) == 1 and isinstance(value := frames.column(row, 0)[0], str):
         return paragraph(f"{cut(names[0], 40)}: “{cut(value, 1000)}”")
-    if len(names) < 2 or isinstance(row, list) or hasattr(row, "tocsr"):
+    if background is None:
         return ""
-    parts = contributions(model, row, X)
+    parts = contributions(model, row, background)
     ranked, every = parts.ranked(), frames.names(row)
     largest = max(abs(ranked[0][1]), 1e-300)
     rows = []
@@ -99,7 +124,7 @@ def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
     over = "" if exposure_of(model) is None else " with the same exposure"
     words = (
         f"The {what} is {number(float(parts.predictions[0]), 3)}: {number(float(parts.mean[0]), 3)}, the mean "
-        f"over {parts.background(length(X))}{over}, plus these contributions (Shapley values"
+        f"over {parts.background(total)}{over}, plus these contributions (Shapley values"
         + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mercer.data.columns import gathered
 from mercer.data.frames import column_names, is_frame
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.models.explaining.additivity import part_of
 from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
@@ -33,10 +35,13 @@ class Answer:
         A fitted regressor or classifier.
     label
         The class whose probability is the answer; None for a regressor.
+    terms
+        Some terms of the model's function, if only they are the answer.
     """
 
     model: Any
     label: Any = None
+    terms: Callable[[Any], Matrix] | None = None
 
     @classmethod
     def of(cls, model: Any, label: Any = None) -> Answer:
@@ -72,6 +77,8 @@ class Answer:
         return np.concatenate([self._of(part) for part in parts])
 
     def _of(self, X: Any) -> Matrix:
+        if self.terms is not None:
+            return self.terms(X)
         if self.label is None:
             values = np.asarray(self.model.predict(X), dtype=np.float64)
             if values.ndim > 1:
@@ -83,6 +90,11 @@ class Answer:
             return (np.asarray(self.model.predict(X)) == self.label).astype(np.float64)
         position = np.asarray(self.model.classes_).tolist().index(self.label)
         return np.asarray(self.model.predict_proba(X)[:, position], dtype=np.float64)
+
+    def part(self, X: Any, columns: Collection[int]) -> Answer:
+        """An answer that changes with these columns of X as this one does, by fewer kernel values if there are such."""
+        terms = None if self.label is not None else part_of(self.model, X, columns)
+        return self if terms is None else replace(self, terms=terms)
 
     def mixed(self, X: Any, index: Index) -> Matrix:
         """The answers about rows that are put together from cells of X: cell (i, j) from row index[i, j]."""

@@ -13,7 +13,7 @@ its reverse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 from typing import Any
 
@@ -32,7 +32,7 @@ Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 BACKGROUND = 100
-"""The largest number of background rows that are used."""
+"""The largest number of background rows that are used by default."""
 PREDICTED = 5000
 """The largest number of rows that are predicted to choose background rows among them."""
 ENUMERATED = 6
@@ -175,11 +175,11 @@ def contributions(
     )
 
 
-def background_rows(model: Any, X: Any) -> Any:
-    """At most 100 rows of a table that stand for all of them: their mean prediction is close to that of all rows.
+def background_rows(model: Any, X: Any, rows: int = BACKGROUND, among: int = PREDICTED) -> Any:
+    """At most `rows` rows of a table that stand for all of them: their mean prediction is close to that of all rows.
 
     The rows are sorted by their prediction, those of a classifier by the predicted class and its probability, and every
-    k-th one is taken. Of more than 5,000 rows, that many are drawn at random first.
+    k-th one is taken. Of more than `among` rows, that many are drawn at random first.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(2000, 1))
@@ -189,9 +189,9 @@ def background_rows(model: Any, X: Any) -> Any:
     (100, True)
     """
     X = as_table(X)
-    if length(X) <= BACKGROUND:
+    if length(X) <= rows:
         return X
-    X = sample(X, PREDICTED)
+    X = sample(X, max(among, rows))
     if not is_classifier(model):
         key = Answer.of(model)(X)
     elif hasattr(model, "predict_proba"):
@@ -199,8 +199,17 @@ def background_rows(model: Any, X: Any) -> Any:
         key = P.argmax(axis=1) + P.max(axis=1) / 2
     else:
         key = np.unique(np.asarray(model.predict(X)), return_inverse=True)[1].astype(np.float64)
-    middles = (np.arange(BACKGROUND) + 0.5) * length(X) / BACKGROUND
+    middles = (np.arange(rows) + 0.5) * length(X) / rows
     return take(X, np.sort(np.argsort(key, kind="stable")[middles.astype(np.int64)]))
+
+
+def predictions_each(columns: int, orders: int = 2) -> int:
+    """Predictions for each background row by which a row of this many columns is explained, at most.
+
+    >>> predictions_each(3), predictions_each(30)
+    (8, 124)
+    """
+    return int(2**columns) if columns <= ENUMERATED else 2 * orders * (columns + 1)
 
 
 def _answers(model: Any, rows: Any, label: Any) -> list[Answer]:
@@ -245,27 +254,36 @@ class Game:
 def shared(game: Game, groups: Groups, orders: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """The contributions of all columns and their standard errors, where the answer is a sum over groups of columns."""
     values, errors = np.zeros(game.columns), np.zeros(game.columns)
+    together: list[tuple[int, ...]] = []
     for group in filter(None, groups):
-        if len(group) <= ENUMERATED:
-            values[list(group)] = enumerated(game, group)
+        own = replace(game, answer=game.answer.part(game.table, group)) if len(groups) > 1 else game
+        if len(group) > ENUMERATED:
+            values[list(group)], errors[list(group)] = drawn(own, group, orders, rng)
+        elif own.answer is game.answer:
+            together.append(group)
         else:
-            values[list(group)], errors[list(group)] = drawn(game, group, orders, rng)
-    return values, errors
+            values += enumerated(own, [group])
+    return values + enumerated(game, together), errors
 
 
-def enumerated(game: Game, group: tuple[int, ...]) -> Matrix:
-    """The exact contributions of a group of columns, from all of its subsets."""
-    s, b = len(group), game.background
-    subsets = np.array([[bool(k >> j & 1) for j in range(s)] for k in range(2**s)])
-    known = np.zeros((2**s, game.columns), dtype=bool)
-    known[:, group] = subsets
-    worth = game(np.repeat(known, b, axis=0), np.tile(np.arange(b), 2**s)).reshape(-1, b).mean(axis=1)
-    sizes = subsets.sum(axis=1)
-    weights = np.array([factorial(k) * factorial(s - k - 1) / factorial(s) for k in range(s)])
-    values = np.empty(s)
-    for j in range(s):
-        without = np.flatnonzero(~subsets[:, j])
-        values[j] = weights[sizes[without]] @ (worth[without + 2**j] - worth[without])
+def enumerated(game: Game, groups: list[tuple[int, ...]]) -> Matrix:
+    """The exact contributions of groups of columns, from all subsets of each, in one call of the model; else 0."""
+    values, b = np.zeros(game.columns), game.background
+    if not groups:
+        return values
+    subsets = [np.array([[bool(k >> j & 1) for j in range(len(group))] for k in range(2 ** len(group))])
+               for group in groups]  # fmt: skip
+    known = np.zeros((sum(map(len, subsets)), game.columns), dtype=bool)
+    starts = np.cumsum([0, *map(len, subsets)])
+    for group, some, start in zip(groups, subsets, starts):
+        known[start : start + len(some), group] = some
+    worth = game(np.repeat(known, b, axis=0), np.tile(np.arange(b), len(known))).reshape(-1, b).mean(axis=1)
+    for group, some, start in zip(groups, subsets, starts):
+        s, own, sizes = len(group), worth[start : start + len(some)], some.sum(axis=1)
+        weights = np.array([factorial(k) * factorial(s - k - 1) / factorial(s) for k in range(s)])
+        for j, column in enumerate(group):
+            without = np.flatnonzero(~some[:, j])
+            values[column] = weights[sizes[without]] @ (own[without + 2**j] - own[without])
     return values
 
 

@@ -20,13 +20,15 @@ from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
+from mercer.models.explaining.additivity import column_groups
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample, sampled
+from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 BACKGROUND = 50
-"""The number of background rows over which predictions are averaged."""
+"""The number of background rows over which predictions are averaged by default."""
 COMPARED = 6
 """The number of columns whose pairs are compared by default, those with the strongest effects."""
 LEVELS = 12
@@ -76,6 +78,7 @@ def partial_dependence(
     label: Any = None,
     grid: int = 25,
     coverage: float | None = None,
+    rows: int = BACKGROUND,
     random_state: int = 0,
 ) -> Effect:
     """The mean prediction as a function of one or two columns, over background rows.
@@ -85,7 +88,7 @@ def partial_dependence(
     model : estimator
         A fitted regressor or classifier.
     X : array or frame
-        The data: an array, or a pandas or Polars frame. 50 rows, drawn at random, are the background.
+        The data: an array, or a pandas or Polars frame.
     columns : str, int or pair of them
         One column, by name or position, or two of them.
     label
@@ -94,6 +97,8 @@ def partial_dependence(
         The largest number of values of a column of numbers or dates, all of them values of X.
     coverage : float or None
         For one column and a regressor with `predict_interval`, the coverage of prediction intervals to compute.
+    rows : int
+        The number of background rows, drawn at random from X.
     random_state : int
         Seed of the background rows.
 
@@ -106,6 +111,7 @@ def partial_dependence(
     >>> (effect.values / effect.grids[0]).round(2)
     array([3., 3., 3., 3., 3.])
     """
+    check_whole_number(rows, "rows", such_as=BACKGROUND)
     X = as_table(X)
     positions = positions_of(X, columns if isinstance(columns, (list, tuple)) else [columns])
     if len(positions) not in (1, 2):
@@ -118,18 +124,18 @@ def partial_dependence(
             advice="Omit `coverage`, or wrap the model by mc.ConformalRegressor.",
         )
     chosen = [grid_rows(cells(X, j), grid) for j in positions]
-    background = sampled(length(X), BACKGROUND, random_state)
+    background = sampled(length(X), rows, random_state)
     meshes = np.meshgrid(background, *chosen, indexing="ij")
     index = np.repeat(meshes[0].ravel()[:, None], X.shape[1], axis=1)
     for j, mesh in zip(positions, meshes[1:]):
         index[:, j] = mesh.ravel()
-    rows = answer.mixed(X, index).reshape(meshes[0].shape)
+    answers = answer.mixed(X, index).reshape(meshes[0].shape)
     intervals = None if coverage is None else _mean_intervals(model, X, index, coverage, len(background))
     grids = tuple(_shown(cells(X, j)[at]) for j, at in zip(positions, chosen))
     complete = tuple(len(at) == _distinct(cells(X, j)) for j, at in zip(positions, chosen))
     names = names_of(X)
     moved = tuple(names[j] for j in positions)
-    return Effect(moved, grids, rows.mean(axis=0), rows, complete, answer.words, coverage, intervals)
+    return Effect(moved, grids, answers.mean(axis=0), answers, complete, answer.words, coverage, intervals)
 
 
 def _mean_intervals(model: Any, X: Any, index: Index, coverage: float, rows: int) -> Matrix:
@@ -160,7 +166,13 @@ class Interaction:
 
 
 def interactions(
-    model: Any, X: Any, columns: Sequence[Any] | None = None, *, label: Any = None, random_state: int = 0
+    model: Any,
+    X: Any,
+    columns: Sequence[Any] | None = None,
+    *,
+    label: Any = None,
+    rows: int = BACKGROUND,
+    random_state: int = 0,
 ) -> tuple[Interaction, ...]:
     """The pairs of columns, the most strongly interacting one first (Friedman & Popescu 2008).
 
@@ -169,7 +181,7 @@ def interactions(
 
     Parameters
     ----------
-    model, X, label, random_state
+    model, X, label, rows, random_state
         As for `partial_dependence`.
     columns : sequence of columns or None
         The columns to compare; by default the six with the strongest effects.
@@ -182,7 +194,8 @@ def interactions(
     >>> [f"{pair.columns} {pair.share:.2f}" for pair in mc.interactions(model, X)]
     ["('x0', 'x1') 0.9...", "('x0', 'x2') 0.00", "('x1', 'x2') 0.00"]
     """
-    X, answer = sample(as_table(X), BACKGROUND, random_state), Answer.of(model, label)
+    check_whole_number(rows, "rows", least=2, such_as=BACKGROUND)
+    X, answer = sample(as_table(X), rows, random_state), Answer.of(model, label)
     names, exposure = names_of(X), exposure_of(model)
     known = [j for j in range(len(names)) if names[j] != exposure] if columns is None else positions_of(X, columns)
     n, d = length(X), X.shape[1]
@@ -192,15 +205,16 @@ def interactions(
         """The partial dependence at the values of each row, with mean 0."""
         index = np.repeat(other[:, None], d, axis=1)
         index[:, moved] = own[:, None]
-        values = answer.mixed(X, index).reshape(n, n).mean(axis=1)
+        values = answer.part(X, moved).mixed(X, index).reshape(n, n).mean(axis=1)
         return np.asarray(values - values.mean())
 
     effects = {j: dependence(j) for j in known}
     if columns is None:
         known = sorted(sorted(known, key=lambda j: -effects[j].std())[:COMPARED])
-    pairs = []
+    pairs, groups = [], () if answer.label is not None else column_groups(model, X)
     for j, k in combinations(known, 2):
-        joint = dependence(j, k)
+        together = not groups or any(j in group and k in group for group in groups)
+        joint = dependence(j, k) if together else effects[j] + effects[k]
         strength, whole = float((joint - effects[j] - effects[k]).std()), float(joint.std())
         strength = 0.0 if strength <= 1e-9 * whole else strength
         pairs.append(Interaction((names[j], names[k]), strength, strength / whole if whole > 0 else 0.0))

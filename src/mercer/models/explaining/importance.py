@@ -14,7 +14,9 @@ from mercer.data.columns import gathered
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
-from mercer.models.explaining.answers import as_table, names_of, sampled
+from mercer.models.explaining.additivity import part_of
+from mercer.models.explaining.answers import TOGETHER, as_table, names_of, sampled
+from mercer.models.explaining.effort import Effort
 from mercer.models.scores import Baseline, predicted, predicts_counts
 from mercer.validation import check_whole_number, generator
 
@@ -22,6 +24,8 @@ Matrix = NDArray[np.float64]
 
 MEASURED_COLUMNS = 100
 """The largest number of columns whose importance commands and reports measure."""
+SHUFFLES, ROWS = (2, 5), (50, 500)
+"""The fewest and the most shuffles and rows of a measurement in limited time."""
 ROUNDINGS = 100
 """Rounding errors of predictions, in units in the last place of the largest one, are below this."""
 
@@ -147,12 +151,26 @@ def feature_importance(
     orders = np.stack([rng.permutation(n) for _ in range(repeats)])
     exposure, names = exposure_of(model), names_of(X)
     features = [j for j in range(d) if names[j] != exposure]
-    rises = np.empty((len(features), repeats))
     index = np.tile(np.arange(n)[:, None], (repeats, d))
-    for k, j in enumerate(features):
-        changed = index.copy()
-        changed[:, j] = orders.ravel()
-        rises[k] = _errors(model, gathered(X, changed), y, repeats) - error
+    parts = {j: part_of(model, X, [j]) for j in features} if _measure(model) == "RMSE" else {}
+    whole = [j for j in features if parts.get(j) is None]
+    at_once = max(1, TOGETHER // len(index))
+    shuffled = {}
+    for first in range(0, len(whole), at_once):  # several columns in one call of the model
+        some = whole[first : first + at_once]
+        changed = np.tile(index, (len(some), 1, 1))
+        changed[np.arange(len(some)), :, some] = orders.ravel()
+        errors = _errors(model, gathered(X, changed.reshape(-1, d)), y, len(some) * repeats)
+        shuffled |= dict(zip(some, errors.reshape(len(some), repeats)))
+    if len(whole) < len(features):
+        predictions = np.asarray(model.predict(X), dtype=np.float64)
+        for j, part in parts.items():  # only the terms that read this column change
+            if part is not None:
+                changed = index.copy()
+                changed[:, j] = orders.ravel()
+                moved = part(gathered(X, changed)).reshape(repeats, n) - part(X)
+                shuffled[j] = np.sqrt(np.mean((y - predictions - moved) ** 2, axis=1))
+    rises = np.stack([shuffled[j] for j in features]) - error
     rises[np.abs(rises) <= ROUNDINGS * np.finfo(np.float64).eps * scale] = 0.0
     spread = rises.std(axis=1, ddof=1) if repeats > 1 else np.zeros(len(features))
     return Importance(
@@ -166,8 +184,10 @@ def feature_importance(
     )
 
 
-def measured_importance(model: Any, X: Any, y: Any) -> Importance | None:
+def measured_importance(model: Any, X: Any, y: Any, effort: Effort | None = None) -> Importance | None:
     """The feature importance as commands and reports show it; None if there are no columns to compare, or too many.
+
+    If there is not enough time for five shuffles of 500 rows, columns are shuffled less often, then fewer rows.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(20.0)[:, None]
@@ -176,7 +196,12 @@ def measured_importance(model: Any, X: Any, y: Any) -> Importance | None:
     """
     if isinstance(X, list) or hasattr(X, "tocsr") or len(X.shape) != 2 or not 1 < X.shape[1] <= MEASURED_COLUMNS:
         return None
-    return feature_importance(model, X, y) if length(X) > 1 else None
+    if length(X) < 2:
+        return None
+    effort = Effort.of(model) if effort is None else effort
+    rows, cell = min(ROWS[1], length(X)), X.shape[1] * effort.row
+    repeats = effort.most(rows * cell, *SHUFFLES)
+    return feature_importance(model, X, y, repeats=repeats, rows=effort.most(repeats * cell, *ROWS))
 
 
 def _measure(model: Any) -> str:
@@ -193,8 +218,10 @@ def _error(model: Any, X: Any, y: NDArray[Any]) -> tuple[float, float]:
 
 def _errors(model: Any, X: Any, y: NDArray[Any], repeats: int) -> Matrix:
     """The error on each of `repeats` equal parts of the rows X, all of them with the targets y."""
-    targets = np.tile(y, repeats)
-    answers = predicted(model, X, targets, Baseline())
+    targets, known = np.tile(y, repeats), {}
+    if is_classifier(model) and hasattr(model, "predict_proba"):  # the log loss needs no predicted classes
+        known = {"predictions": targets, "probabilities": np.asarray(model.predict_proba(X), dtype=np.float64)}
+    answers = predicted(model, X, targets, Baseline(), **known)
     if predicts_counts(model):
         means = np.maximum(answers.predictions, np.finfo(np.float64).tiny).reshape(repeats, -1)
         return np.array([mean_poisson_deviance(y, mean) for mean in means])

@@ -16,6 +16,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from mercer.data.columns import as_array, tabled
 from mercer.data.missing import missing_entries
 from mercer.errors import InvalidInput
+from mercer.models.base import exposures_in
+from mercer.problems.families import Poisson
 
 Matrix = NDArray[np.float64]
 
@@ -24,13 +26,17 @@ LEVELS = 255
 
 
 class _Columns:
-    """Columns as numbers, and texts as the numbers of their levels, both learnt from training rows."""
+    """Columns as numbers, and texts as the numbers of their levels, both learnt from training rows.
 
-    exposure: str | None = None
+    The exposure of counts is not among them.
+    """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, exposure: str | None = None) -> None:
+        self.exposure = exposure
         self.levels: dict[str, dict[Any, int] | None] = {}
         for name, column in _columns(X).items():
+            if name == exposure:
+                continue
             if column.dtype.kind != "O":
                 self.levels[name] = None
                 continue
@@ -95,6 +101,9 @@ class _Boosting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 class BoostingRegressor(RegressorMixin, _Boosting):  # type: ignore[misc]
     """`HistGradientBoostingRegressor` with its defaults, on a table.
 
+    With an `exposure`, the name of a column, the targets are counts over it: the trees predict the rate by Poisson's
+    deviance, each row weighted by its exposure, and predictions are the rate times the exposure.
+
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(size=(300, 2))
     >>> BoostingRegressor().fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
@@ -102,6 +111,27 @@ class BoostingRegressor(RegressorMixin, _Boosting):  # type: ignore[misc]
     """
 
     trees = HistGradientBoostingRegressor
+
+    def __init__(self, random_state: int = 0, exposure: str | None = None) -> None:
+        super().__init__(random_state)
+        self.exposure = exposure
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the trees to rows of an array, a sparse matrix or a frame."""
+        if self.exposure is None:
+            return super().fit(X, y)
+        self.columns_, self.family_ = _Columns(X, self.exposure), Poisson()
+        mask, over = self.columns_.categorical, exposures_in(X, self)
+        self.trees_ = self.trees(
+            loss="poisson", categorical_features=mask if any(mask) else None, random_state=self.random_state
+        ).fit(self.columns_(X), np.asarray(y) / over, sample_weight=over)  # fmt: skip
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The predictions for rows; with an exposure, the expected counts over it."""
+        rates = super().predict(X)
+        over = exposures_in(X, self)
+        return rates if over is None else rates * over
 
 
 class BoostingClassifier(ClassifierMixin, _Boosting):  # type: ignore[misc]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mercer.data.assignment import Roles
 from mercer.data.frames import is_frame
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
@@ -37,8 +38,10 @@ DEFAULT: dict[Task, tuple[str, ...]] = {
     "regression": ("auto", "ridge", "gp", "svm", "poisson", "neighbors", "local", "linear", BOOSTING),
     "classification": ("auto", "logistic", "svm", "neighbors", "linear", BOOSTING),
 }
-"""The models that are compared by default: poisson for counts only, linear and local for numbers without missing
-values only, and local for few columns only."""
+"""The models that are compared by default: poisson for counts only, and local only for few columns of numbers without
+missing values. Linear models are listed with the reason if they cannot be fitted."""
+OVER_EXPOSURE = ("auto", BOOSTING)
+"""The models that are compared by default for counts over an exposure; "poisson" is then the same as "auto"."""
 FEW_COLUMNS = 4
 """Local regression is compared by default if there are at most this many columns: in more, no row is near another."""
 SHOWN: dict[Task, tuple[str, ...]] = {
@@ -46,6 +49,7 @@ SHOWN: dict[Task, tuple[str, ...]] = {
     "classification": ("log loss", "accuracy", "balanced accuracy", "area under ROC"),
 }
 """The measures that a printed comparison shows; the first one ranks."""
+DEVIANCE = "Poisson deviance"
 ALIASES = {"R²": "r2", "area under ROC": "auc"}
 """Names of measures as they are often typed."""
 TIE = 1.645
@@ -201,9 +205,11 @@ def compare(
     task : Task or None
         "regression" or "classification"; by default numbers are a regression, and anything else classes.
     by : str or None
-        The measure that ranks the models; by default R² or the log loss.
+        The measure that ranks the models; by default R² or the log loss, and the Poisson deviance of counts over an
+        exposure.
     roles : dict or None
-        {column: role} of features that are not what their types say, for models by name, as for `menu.fit`.
+        {column: role} of features that are not what their types say, and of the "exposure" of counts, for models by
+        name, as for `menu.fit`. Over an exposure, "auto", "poisson" and "boosting" are compared.
     cv : int, splitter or array
         The number of folds, a splitter, or pairs of training and test rows; by default 5 up to 1,000 rows, above it a
         fifth of the rows is held out once.
@@ -235,7 +241,8 @@ def compare(
         raise InvalidInput("y must hold one target per row", got=f"shape {y.shape} for {n} rows", advice="Check y.")
     check_number(time, "time", above=0, such_as=60)
     task = ("regression" if y.dtype.kind in "iuf" else "classification") if task is None else task
-    by = SHOWN[task][0] if by is None else _measure(by, SHOWN[task])
+    exposure = Roles.of(roles).exposure
+    by = (SHOWN[task][0] if exposure is None else DEVIANCE) if by is None else _measure(by, SHOWN[task])
     kept = _sampled(n, rows, random_state)
     X, y = (X, y) if len(kept) == n else (take(X, kept), y[kept])
     groups, times = (None if role is None else np.asarray(role)[kept] for role in (groups, times))
@@ -302,8 +309,11 @@ def _entries(
     entries: dict[str, tuple[str, Fit]] = {}
     for name in names:
         if name == BOOSTING:
-            rival: Any = BoostingRegressor if task == "regression" else BoostingClassifier
-            entries[name] = ("gradient-boosted trees of scikit-learn", _cloned(rival(random_state)))
+            over = Roles.of(roles).exposure
+            rival: Any = (
+                BoostingRegressor(random_state, over) if task == "regression" else BoostingClassifier(random_state)
+            )
+            entries[name] = ("gradient-boosted trees of scikit-learn", _cloned(rival))
         elif name in menu.MENU[task]:
             entries[name] = (menu.offered(name, task).what, _from_menu(name, task, roles, limit, random_state))
         else:
@@ -318,11 +328,13 @@ def _entries(
 
 def _suitable(X: Any, y: NDArray[Any], task: Task, roles: Mapping[str, str] | None = None) -> list[str]:
     """The default models for these rows."""
+    if Roles.of(roles).exposure is not None:
+        return list(OVER_EXPOSURE)
     counts = task == "regression" and bool((y >= 0).all() and (y == np.floor(y)).all())
     wide = getattr(X, "shape", (0,))[-1] > FEW_COLUMNS
     numbers = set((roles or {}).values()) <= {"number"} and menu.complete_numbers(X)
     mixed = is_frame(X) and not numbers
-    unsuitable = {"poisson": not counts, "local": wide or mixed, "linear": mixed}
+    unsuitable = {"poisson": not counts, "local": wide or mixed}
     return [name for name in DEFAULT[task] if not unsuitable.get(name)]
 
 

@@ -125,7 +125,8 @@ def poisson(request: Request, X: Any, y: Any) -> Any:
         request.choices.append(why)
         return (model if isinstance(family, Poisson) else make(alpha).fit(X, y, **weighted)), alpha
 
-    return _chosen(request, X, y, choose, make, Effort(7.0, 1.0, 2.0))
+    # The dispersion, which intervals need, costs as much as a Newton step.
+    return _chosen(request, X, y, choose, make, Effort(7.0, 1.0, 3.0))
 
 
 def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson | NegativeBinomial, str]:
@@ -226,7 +227,8 @@ def _last_sizes(request: Request, y: Any, effort: Effort) -> tuple[tuple[int, in
         return ((n, min(request.centers, n)),)
     if effort.exact * evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
         return ((n, None),)
-    return request.plan.stages(effort.steps, request.fewest(y))
+    fits = 2 if request.task == "classification" else 1  # another one calibrates probabilities on held-out rows
+    return request.plan.stages(fits * effort.steps, request.fewest(y))
 
 
 def _solver(centres: int | None) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from mercer.errors import InvalidInput
-from mercer.files.container import FORMAT
 from mercer.words import shortened
 
+FORMAT = "mercer model"
+"""By this in its header a file is recognised as a model."""
 REPORT_MARK = '<meta name="generator" content="mercer">'
 """By this a file is recognised as a report."""
 HEAD = 100_000
