@@ -239,7 +239,8 @@ def measured(n: int, m: int, rounds: int) -> tuple[Constants, dict[str, float]]:
     entry = figures["threads spent"] / (n * m)
     task = min(run.here for run in runs["overhead"]) / tasks
     received = max(0.0, figures["received"] - 8 * m * tasks) / tasks
-    return Constants(entry, task, received, max(0.0, figures["graph"] - 8 * m) / tasks), figures
+    described = (figures["graph"] - 4 * m) / tasks  # the coefficients are float32
+    return Constants(float(entry), float(task), float(received), float(described)), figures
 
 
 def merges(parts: int) -> int:

@@ -19,7 +19,8 @@ FOLDERS = [
 NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}  # public, by their documentation
 STANDARD = {"_exit", "_getframe"}  # of os and sys, likewise
 SCIKIT_LEARN = {"_init_callback_context"}  # the method that its callbacks ask estimators to call
-FOREIGN = NAMED_TUPLES | STANDARD | SCIKIT_LEARN
+DASK = {"_meta", "_meta_nonempty"}  # the types of a frame's columns as a small frame of pandas: there is no other way
+FOREIGN = NAMED_TUPLES | STANDARD | SCIKIT_LEARN | DASK
 
 
 def private(name: str) -> bool:

@@ -16,8 +16,10 @@ BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 PACKAGE = Path(mc.__file__).parent
 # Names of block sizes and of sizes from which threads are used: what they mean has one place.
 STEERING = re.compile(r"BLOCK|CHUNK|STRIP|ENTRIES|TILE(?!D)|AT_ONCE|BUFFER|PARALLEL|THREAD|FLOPS|CACHE|HELD$")
-# They mean something else: how much of a file is read at a time, how often the clock is read, and limits of exponents.
+# They mean something else: how much of a file is read at a time, how often the clock is read, limits of exponents, and
+# tasks for each thread of a cluster, which benchmarks/dask_cluster.py runs.
 OTHERS = {
+    "data.dask_rows.PER_THREAD",
     "cli.sources.BLOCK",
     "files.__init__._BLOCK",
     "solvers.smo.CHUNK",

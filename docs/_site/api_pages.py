@@ -39,7 +39,7 @@ GROUPS = {
     "Coordinates": "models.kernel_pca",
     "Tuning, comparison and intervals": "models",
     "Pictures and reports": "plot report",
-    "Files": "files data.batches",
+    "Files": "files data.batches data.dask_rows",
     "Errors": "errors",
     "The package": "kernels",
 }
