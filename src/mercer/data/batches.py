@@ -282,8 +282,6 @@ def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Any
     >>> X.shape, y
     ((3, 1), None)
     """
-    if hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
-        return batches.drawn(count, rng)[0], None
     found = drawn(batches, count, rng)
     return found.X, found.y
 
@@ -306,6 +304,8 @@ def drawn(
     >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).at
     array([ 7, ...])
     """
+    if also is None and hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
+        return Drawn(*batches.drawn(count, rng), None)
     kept: Any = None
     keys, index = np.empty(0), np.empty(0, dtype=np.int64)
     targets: list[Array] = []
