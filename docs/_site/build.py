@@ -73,7 +73,7 @@ def main() -> int:
     from sphinx.cmd.build import main as sphinx
 
     settings = ["-D", "plot_gallery=0"] if options.no_gallery else []
-    settings += ["-a"] if other else []  # the navigation on every page lists all pages
+    settings += ["-a", "-E"] if other else []  # links and navigation of every page depend on all pages
     settings += ["-c", str(Path(__file__).parent), "-d", str(out / "docs-cache")]
     code = sphinx(["-b", "html", "-W", "--keep-going", "-q", *settings, str(source), str(site)])
     if code:
