@@ -68,10 +68,10 @@ def home(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """The file of a name: functions and modules are marked, since some file systems do not tell Exp from exp."""
-    value = getattr(mc, name)
-    kind = "" if inspect.isclass(value) else "module-" if isinstance(value, ModuleType) else "function-"
-    return f"{kind}{name}"
+    """The file of a name: lower-case names are marked, since some file systems do not tell Exp from exp."""
+    if name[0].isupper():
+        return name
+    return f"{'module' if isinstance(getattr(mc, name), ModuleType) else 'function'}-{name}"
 
 
 def summary(value: object) -> str:

@@ -26,8 +26,8 @@ def write(path: Path, content: str | bytes) -> None:
         path.write_bytes(data)
 
 
-def stage(source: Path) -> None:
-    """All pages, pictures and examples, and the generated pages."""
+def stage(source: Path) -> bool:
+    """Write all pages, pictures and examples, and the generated pages; whether there are other pages than before."""
     import api_pages
     import bench_pages
     import command_pages
@@ -42,11 +42,12 @@ def stage(source: Path) -> None:
     for path in (TOP / "examples").rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             written[source / "examples" / path.relative_to(TOP / "examples")] = path.read_bytes()
-    for old in [path for path in source.rglob("*") if path.is_file()]:
-        if old not in written and "gallery" not in old.relative_to(source).parts:
-            old.unlink()
+    before = {path for path in source.rglob("*") if path.is_file() and "gallery" not in path.relative_to(source).parts}
+    for old in before - set(written):
+        old.unlink()
     for path, content in written.items():
         write(path, content)
+    return before != set(written)
 
 
 def forget(site: Path, source: Path) -> None:
@@ -66,12 +67,13 @@ def main() -> int:
     start = time.perf_counter()
     out = options.out.resolve()
     source, site = out / "docs-source", out / "docs"
-    stage(source)
+    other = stage(source)
     print(f"staged {source} in {time.perf_counter() - start:.0f} s", flush=True)
 
     from sphinx.cmd.build import main as sphinx
 
     settings = ["-D", "plot_gallery=0"] if options.no_gallery else []
+    settings += ["-a", "-E"] if other else []  # links and navigation of every page depend on all pages
     settings += ["-c", str(Path(__file__).parent), "-d", str(out / "docs-cache")]
     code = sphinx(["-b", "html", "-W", "--keep-going", "-q", *settings, str(source), str(site)])
     if code:

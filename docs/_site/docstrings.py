@@ -88,8 +88,8 @@ def internal() -> Iterator[tuple[str, str]]:
     """Docstrings of all modules, classes and functions of the package, with their places."""
     for path in sorted((TOP / "src/mercer").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-                yield f"{path.relative_to(TOP)}:{getattr(node, 'lineno', 1)}", ast.get_docstring(node) or ""
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
+                yield f"{path.relative_to(TOP)}:{getattr(node, 'lineno', 1)}", text
 
 
 def main() -> int:
