@@ -55,9 +55,7 @@ Task = Annotated[
     Literal["auto", "regression", "classification"],
     typer.Option("--task", metavar="NAME", help="The target: regression, classification, or auto."),
 ]
-Force = Annotated[
-    bool, typer.Option("--force", metavar=FLAG, help="Replace any existing output; never an input.")
-]
+Force = Annotated[bool, typer.Option("--force", metavar=FLAG, help="Replace any existing output; never an input.")]
 
 
 def _columns(option: str, text: str) -> Any:
@@ -219,9 +217,7 @@ def fit(
     drop_missing_target: DropMissing = False,
     centers: Annotated[
         int | None,
-        typer.Option(
-            "--centers", metavar="N", min=1, help="Centres of ridge, logistic or poisson (Nyström)."
-        ),
+        typer.Option("--centers", metavar="N", min=1, help="Centres of ridge, logistic or poisson (Nyström)."),
     ] = None,
     threshold: Annotated[
         str | None,
