@@ -104,7 +104,7 @@ class ResidualScale:
 
 
 def _line(z: Matrix, size: Matrix, w: Matrix) -> tuple[float, float]:
-    """The slope b, drawn towards 0, and the level e^a of sizes e^(a + b z): greatest likelihood of a Laplace distribution.
+    """The slope b, drawn towards 0, and the level e^a of sizes e^(a + b z), by the likelihood of Laplace distributions.
 
     >>> z = np.linspace(-2, 2, 400)
     >>> slope, level = _line(z, 3.0 * np.exp(0.5 * z), np.ones(400))
