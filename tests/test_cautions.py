@@ -230,7 +230,7 @@ def test_a_model_on_centres_does_not_know_all_its_rows(fitted):
 
 def test_the_command_and_the_report_name_a_leak(sales, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda *args: "")
+    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda *args, **how: "")
     sales.with_columns(total=pl.col("price") + pl.col("shipping")).write_csv("sales.csv")
     code, out, err = told(
         capsys, "fit", "sales.csv", "-t", "total", "-m", "ridge", "-o", "m.mercer", "--report", "r.html", "--json"

@@ -353,7 +353,7 @@ def test_probabilities(folder, classifier, capsys):
 @pytest.mark.parametrize(("kernel", "chosen"), [("Epanechnikov(40.0)", False), ("Epanechnikov", True)])
 @pytest.mark.parametrize("name", ["nw", "local"])
 def test_smoothers_take_weights(tmp_path, monkeypatch, capsys, name, kernel, chosen):
-    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots: "")
+    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots, **how: "")
     data = tmp_path / "numbers.csv"
     houses(60).select("area", "price").write_csv(data)
     model, report = tmp_path / "m.mercer", tmp_path / "r.html"
@@ -1255,7 +1255,7 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
 @pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
 def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots: "")
+    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots, **how: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
                 "--json", *how]) == 0  # fmt: skip

@@ -96,13 +96,15 @@ def test_a_smaller_background_has_the_same_mean_prediction(additive):
 
 
 def test_a_report_leaves_out_what_comes_after_its_time(additive, tmp_path, monkeypatch):
-    monkeypatch.setattr(document, "drawn", lambda draw: "<svg></svg>")
-    path, told = tmp_path / "a.html", iter([False] * 3)
+    pictures = []
+    monkeypatch.setattr(document, "drawn", lambda draw: pictures.append(draw) or "<svg></svg>")
+    path = tmp_path / "a.html"
     importance = mc.feature_importance(additive, X[100:], Y[100:], rows=20, repeats=2)
     made = {"held_out": (X[100:], Y[100:]), "cautions": (), "importance": importance}
-    text = mc.report.write(additive, X[:100], Y[:100], path, late=lambda: next(told, True), **made).read_text()
+    text = mc.report.write(additive, X[:100], Y[:100], path, late=lambda: len(pictures) > 3, **made).read_text()
     assert "More plots are left out, because the time was over" in text
     assert "The explanations are left out" in text
+    assert "Actual against predicted target" in text
     assert "Worst predicted rows" in text
     assert "left out, because" not in mc.report.write(additive, X[:100], Y[:100], path, **made).read_text()
 

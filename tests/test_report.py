@@ -53,7 +53,7 @@ def regression():
 @pytest.fixture
 def unpictured(monkeypatch):
     """Without the pictures, which are slow to draw."""
-    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots: "")
+    monkeypatch.setattr("mercer.report.document._Page._drawn", lambda self, plots, **how: "")
 
 
 @pytest.fixture(scope="module")

@@ -111,8 +111,8 @@ def write(
         Seconds for which the report is planned, on one core of a common machine: in a shorter time, effects,
         interactions and contributions are means over fewer rows. By default as many rows as are useful.
     late : callable or None
-        Called between parts, and between tiles of kernel values: once it returns True, the plots and explanations that
-        follow are left out, and the report says so.
+        Called between parts, and between tiles of kernel values: once it returns True, the plots of columns, of the
+        kernel and the explanations that follow are left out, and the report says so.
 
     Examples
     --------
@@ -240,7 +240,7 @@ class _Page:
         parts = [
             self._cautions(),
             scores_section(self.judgement, self.z),
-            self._plots("Predictions and their errors", plots.of_predictions()),
+            self._plots("Predictions and their errors", plots.of_predictions(), always=True),
             classes_section(self.model, self.z, self.judgement),
             probabilities_section(self.z, self.judgement),
             sizes_section(self.z, self.judgement),
@@ -262,21 +262,22 @@ class _Page:
             "Before you rely on it", *(paragraph(f"{text[0].upper()}{text[1:]}.", "warn") for text in words)
         ) if words else ""  # fmt: skip
 
-    def _plots(self, title: str, plots: Iterable[Plot]) -> str:
-        pictures = self._drawn(plots)
+    def _plots(self, title: str, plots: Iterable[Plot], *, always: bool = False) -> str:
+        pictures = self._drawn(plots, always=always)
         return section(title, pictures) if pictures else ""
 
-    def _drawn(self, plots: Iterable[Plot]) -> str:
-        """Plots with their captions, and the reasons of those that could not be drawn."""
+    def _drawn(self, plots: Iterable[Plot], *, always: bool = False) -> str:
+        """Plots with their captions, and the reasons of those that could not be drawn; late ones only if `always`."""
         pictures, refused = [], []
         try:
-            with self._in_time():
+            with nullcontext() if always else self._in_time():
                 for draw, caption in plots:
                     try:
                         pictures.append((drawn(draw), caption))
                     except (InvalidInput, np.linalg.LinAlgError) as error:  # other errors are defects, to be seen
                         refused.append(paragraph(f"This plot could not be drawn. {caption} {error}", "soft"))
-                    self._require_time()
+                    if not always:
+                        self._require_time()
         except threads.OutOfTime:
             refused.append(paragraph(f"{'More plots' if pictures else 'The plots'} {TOO_LATE}", "soft"))
         return "\n".join([figures(pictures) if pictures else "", *refused]).strip()

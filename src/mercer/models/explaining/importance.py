@@ -155,7 +155,7 @@ def feature_importance(
     parts = {j: part_of(model, X, [j]) for j in features} if _measure(model) == "RMSE" else {}
     whole = [j for j in features if parts.get(j) is None]
     at_once = max(1, TOGETHER // len(index))
-    shuffled = {}
+    shuffled: dict[int, Matrix] = {}
     for first in range(0, len(whole), at_once):  # several columns in one call of the model
         some = whole[first : first + at_once]
         changed = np.tile(index, (len(some), 1, 1))
