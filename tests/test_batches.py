@@ -1,5 +1,7 @@
 """Rows in batches: the same model as from an array, whatever the source and the sizes of the batches."""
 
+import pickle
+
 import numpy as np
 import polars as pl
 import pytest
@@ -235,6 +237,21 @@ def test_smooth_losses_over_batches_are_those_of_the_array(kind, small):
         assert model.mean_interval(X[:3]).shape == (3, 2)
     else:
         np.testing.assert_allclose(model.loo_proba_, again.loo_proba_, atol=1e-6)
+
+
+def test_least_squares_of_classes(small, tmp_path):
+    X, y = data()
+    labels = np.where(y > 1, "high", "low")
+    frame(X, y).with_columns(y=pl.Series(labels)).write_parquet(tmp_path / "rows.parquet")
+    model = mc.LeastSquaresClassifier(mc.Gaussian(1.5), alpha="loo", n_centers=20)
+    model.fit(tmp_path / "rows.parquet", target="y")
+    rows = pl.DataFrame(X, schema=NAMES)
+    assert model.score(rows, labels) > 0.85
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    with pytest.raises(mc.InvalidInput, match="needs its training rows"):
+        _ = model.loo_score_
+    assert model.fit(X, labels).loo_score_ > 0.8
 
 
 def test_smooth_losses_read_files_and_say_what_they_need(small, tmp_path):

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled
@@ -121,12 +122,15 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
         unfitted = self._regression()
-        rows, points = X, None
+        self.__dict__.pop("_not_in_file", None)  # of an earlier fit
+        rows: Any = X
+        points: Points
         if is_source(X) and isinstance(unfitted, KernelRidge):
             rows = X if isinstance(X, Batches) else Batches(X, target)
             some = drawn(rows, 1, generator(self.random_state))
             X, points, y = some.X, StreamedPoints(rows, some), some.y if y is None else y
-        points = training_points(X) if points is None else points
+        else:
+            points = training_points(X)
         data = Labelled.of(
             points, y, sample_weight, self.class_weight, model="LeastSquaresClassifier", regressor="Ridge"
         )
@@ -135,8 +139,11 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         self.classes_, self.regression_, self._data = data.classes, regression, data
         self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
         check_columns(self, X, reset=True)
-        if isinstance(rows, Batches) and rows.names is not None:
-            self.feature_names_in_ = regression.feature_names_in_
+        if isinstance(points, StreamedPoints):
+            if hasattr(regression, "feature_names_in_"):
+                self.feature_names_in_ = regression.feature_names_in_
+            del self._data  # it holds the source
+            self.__dict__["_not_in_file"] = ("_data",)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:

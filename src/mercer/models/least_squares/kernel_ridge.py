@@ -379,11 +379,11 @@ class KernelRidge(PenalisedSmoother):
         choice = auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids)
         if not choice.streamed:
             return None
-        others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
+        others: tuple[Any, ...] = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail)
         where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
         limit = memory_budget(self.budget)
         m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
-        others += (choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
+        others += (problem.gram.dtype, choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
         rows = problem.gram.batches if isinstance(problem.gram, StreamedGram) else problem.gram.x
         digest = digest_of(rows, *others, choice.rank, self.tol, self.random_state)
         return CheckpointFile(self.checkpoint, digest)
