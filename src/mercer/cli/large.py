@@ -42,10 +42,14 @@ class Large:
 
     Attributes
     ----------
-    path, target : the file or folder, and the target.
-    rows : all rows, with the target apart.
-    at : the positions of the sample in the file.
-    weight : the column of weights, or None.
+    path, target
+        The file or folder, and the target.
+    rows
+        All rows, with the target apart.
+    at
+        The positions of the sample in the file.
+    weight
+        The column of weights, or None.
     """
 
     path: str

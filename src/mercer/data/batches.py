@@ -265,9 +265,12 @@ class Drawn(NamedTuple):
 
     Attributes
     ----------
-    X : the rows, in random order.
-    at : their positions in the source.
-    y : the targets of all rows of the source, or None.
+    X
+        The rows, in random order.
+    at
+        Their positions in the source.
+    y
+        The targets of all rows of the source, or None.
     """
 
     X: Any
@@ -295,17 +298,24 @@ def drawn(
 
     Parameters
     ----------
-    batches : the rows.
-    count : how many to draw.
-    rng : the source of the keys.
-    also : called with the position of each batch, its rows and their targets; returns positions within the batch of
-        rows that are drawn in any case, beside the others.
+    batches
+        The rows.
+    count
+        How many to draw.
+    rng
+        The source of the keys.
+    also
+        Called with the position of each batch, its rows and their targets; returns positions within the batch of rows
+        that are drawn in any case, beside the others.
 
+    Examples
+    --------
     >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).at
     array([ 7, ...])
     """
     if also is None and hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
-        return Drawn(*batches.drawn(count, rng), None)
+        X, at = batches.drawn(count, rng)
+        return Drawn(X, at, None)
     kept: Any = None
     keys, index = np.empty(0), np.empty(0, dtype=np.int64)
     targets: list[Array] = []
@@ -335,9 +345,13 @@ class StreamedPoints(Points):
 
     Parameters
     ----------
-    batches : the rows.
-    sample : some of them, in random order.
+    batches
+        The rows.
+    sample
+        Some of them, in random order.
 
+    Examples
+    --------
     >>> batches = Batches(np.arange(50.0)[:, None])
     >>> points = StreamedPoints(batches, drawn(batches, 5, np.random.default_rng(0)))
     >>> points.n, points.sample.n
@@ -377,8 +391,11 @@ class Witnesses:
 
     Parameters
     ----------
-    classes : whether the targets are labels, of each of which the sample must hold two rows.
+    classes
+        Whether the targets are labels, of each of which the sample must hold two rows.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> Witnesses()(0, pd.DataFrame({"a": [1.0, None, None], "b": ["x", "z", "x"]}), None)
     [1]

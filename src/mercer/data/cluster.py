@@ -64,6 +64,8 @@ class Cluster:
     client : distributed.Client or None
         By default the active client, or Dask's threaded scheduler if there is none.
 
+    Examples
+    --------
     >>> cluster = Cluster()
     >>> cluster.result(cluster.tree([cluster.task(pow, 2, k) for k in range(4)], lambda *parts: sum(parts)))
     15

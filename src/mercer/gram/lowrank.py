@@ -39,9 +39,12 @@ class RowTerms:
 
     Attributes
     ----------
-    weights : w, shape (n, 1), or None for ones.
-    basis : B, shape (n, p), or None for no second term.
-    inside : M, shape (p, t).
+    weights
+        W, shape (n, 1), or None for ones.
+    basis
+        B, shape (n, p), or None for no second term.
+    inside
+        M, shape (p, t).
     """
 
     weights: Matrix | None

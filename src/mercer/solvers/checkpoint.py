@@ -36,8 +36,11 @@ class Journal:
 
     Parameters
     ----------
-    checkpoint : the place that keeps them.
+    checkpoint
+        The place that keeps them.
 
+    Examples
+    --------
     >>> class Memory:
     ...     arrays = None
     ...     def load(self): return self.arrays

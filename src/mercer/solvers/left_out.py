@@ -29,17 +29,26 @@ class LeftOutSample:
 
     Parameters
     ----------
-    problem : all rows; its alpha is not used.
-    Phi : their features on the centres.
-    points, index : the rows of the sample, and their positions among all rows.
+    problem
+        All rows; its alpha is not used.
+    Phi
+        Their features on the centres.
+    points, index
+        The rows of the sample, and their positions among all rows.
 
     Attributes
     ----------
-    values : λ, ascending, with those at rounding level set to zero.
-    rank : the number of eigenvalues that are not zero.
-    tolerance : eigenvalues up to this are rounding.
-    y, weights : targets of the sample, shape (s, t), and weights or None.
+    values
+        Λ, ascending, with those at rounding level set to zero.
+    rank
+        The number of eigenvalues that are not zero.
+    tolerance
+        Eigenvalues up to this are rounding.
+    y, weights
+        Targets of the sample, shape (s, t), and weights or None.
 
+    Examples
+    --------
     >>> import mercer as mc
     >>> X = np.linspace(0.0, 6.0, 80)[:, None]
     >>> K = mc.gram.of(mc.Gaussian(1.0), X)

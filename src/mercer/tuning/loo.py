@@ -107,9 +107,12 @@ def least_error(errors_of: Callable[[Matrix, list[int]], Matrix], logs: Matrix, 
 
     Parameters
     ----------
-    errors_of : the errors at some log alphas for some targets, shape (a, targets).
-    logs : log alphas, ascending.
-    flat : errors of a target that differ by less than this count as equal, shape (t,).
+    errors_of
+        The errors at some log alphas for some targets, shape (a, targets).
+    logs
+        Log alphas, ascending.
+    flat
+        Errors of a target that differ by less than this count as equal, shape (t,).
     """
     targets = list(range(len(flat)))
     errors = errors_of(logs, targets)

@@ -130,9 +130,10 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
         Parameters
         ----------
-        X, y : array, frame, path or Batches; array
-            Points and targets. Rows of a path (a Parquet or Arrow file, or a folder of them) or of a `Batches` need not
-            fit into memory: kernel and loss are chosen on a sample, and the last fit reads all rows in batches.
+        X, y
+            Array, frame, path or Batches; array Points and targets. Rows of a path (a Parquet or Arrow file, or a
+            folder of them) or of a `Batches` need not fit into memory: kernel and loss are chosen on a sample, and the
+            last fit reads all rows in batches.
         sample_weight : array or None
             How often each row counts, or the column of `roles` that is the "weight".
         exposure : array or None

@@ -125,7 +125,8 @@ class LogResiduals(LogScale):
 
     Attributes
     ----------
-    residuals : of the logarithms.
+    residuals
+        Of the logarithms.
     """
 
     residuals: Residuals

@@ -49,10 +49,14 @@ class Source:
 
     Attributes
     ----------
-    batches : the rows, with the columns that are not features.
-    sample : some of them, and `at` their positions.
-    targets : those of all rows.
-    clock : that of the search, which began before the first pass.
+    batches
+        The rows, with the columns that are not features.
+    sample
+        Some of them, and `at` their positions.
+    targets
+        Those of all rows.
+    clock
+        That of the search, which began before the first pass.
     """
 
     batches: Batches

@@ -44,8 +44,10 @@ class LeftOut(NamedTuple):
 
     Attributes
     ----------
-    values : the values of the model there, shape (s, t).
-    y, weights, exposure : their targets, and weights and exposures or None.
+    values
+        The values of the model there, shape (s, t).
+    y, weights, exposure
+        Their targets, and weights and exposures or None.
     """
 
     values: Matrix

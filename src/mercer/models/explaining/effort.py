@@ -35,8 +35,10 @@ class Effort:
 
     Attributes
     ----------
-    seconds : for all of the explanations; infinite for as many rows as they use at most.
-    row, interval : seconds for a predicted row, and for one with its interval.
+    seconds
+        For all of the explanations; infinite for as many rows as they use at most.
+    row, interval
+        Seconds for a predicted row, and for one with its interval.
     """
 
     seconds: float

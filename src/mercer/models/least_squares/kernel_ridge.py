@@ -63,10 +63,14 @@ class LeftOutRows(NamedTuple):
 
     Attributes
     ----------
-    at : their positions in the source.
-    y : their targets, shape (s, t).
-    predictions : f₋ᵢ(xᵢ), shape (s, t).
-    weights : their weights, or None.
+    at
+        Their positions in the source.
+    y
+        Their targets, shape (s, t).
+    predictions
+        F₋ᵢ(xᵢ), shape (s, t).
+    weights
+        Their weights, or None.
     """
 
     at: NDArray[np.int64]
