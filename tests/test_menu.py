@@ -10,7 +10,9 @@ import pytest
 from mercer.models import menu
 from mercer.models.auto.plan import Clock
 from mercer.models.auto.stages import LastFit, in_stages
+from mercer.models.explaining.similar import kept_rows
 from mercer.models.offers import request as requests
+from mercer.models.provenance import Provenance
 
 NAMES = [(task, name) for task in ("regression", "classification") for name in menu.MENU[task] if name != "auto"]
 
@@ -115,3 +117,28 @@ def test_counts_that_vary_more_than_poissons_are_negative_binomial():
     assert wide.choices[-1].startswith("negative binomial, since the variance of the counts is")
     narrow, widened = (np.ptp(fitted.model.predict_interval(X), axis=1).mean() for fitted in (plain, wide))
     assert widened > 1.5 * narrow
+
+
+def test_a_threshold_of_an_automatic_model_is_chosen_on_the_rows_of_its_fit(standing):
+    X, y = data("classification", "auto", 1500)
+    fitted = menu.fit("auto", X, y, task="classification", decision={"threshold": "f1"}, time=0.02)
+    inside = fitted.model.model_
+    assert len(fitted.rows) < 1500
+    assert ((inside.loo_proba_[:, 1] > 0.5) == (y[fitted.rows] == "yes")).mean() > 0.8
+    assert fitted.model.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_kept_rows_of_a_sample_are_found_in_the_file(standing, task):
+    pytest.importorskip("polars")
+    from mercer.cli.kept_rows import places_of, targets_of
+
+    X, y = data(task, "svm", 300)
+    places = np.arange(300) + 7  # in the file, other rows come first
+    fitted = menu.fit("svm", X, y, task=task, time=1e-4)
+    points = kept_rows(fitted.model)[0]
+    origin = Provenance.of(X, y, classes=task == "classification", places=places, fitted=fitted.rows)
+    assert origin.rows == 300 > len(fitted.rows) == len(origin.places)
+    found = places_of(fitted.model, origin, points.n)
+    np.testing.assert_array_equal(points.raw, X[np.subtract(found, 7)])
+    assert targets_of(fitted.model, origin, points.n) == y[np.subtract(found, 7)].tolist()

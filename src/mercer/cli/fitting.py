@@ -167,7 +167,7 @@ def fit(
         data="standard input" if data == "-" else Path(data).name, target=problem.target,
         target_type=problem.target_type, left_out=problem.left_out,
         exposure=None if exposure is None else exposure[rows],
-        held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
+        fitted=fitted.rows, held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
         background=kept_background(final, problem.X[rows]),

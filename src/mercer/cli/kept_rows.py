@@ -91,7 +91,7 @@ def targets_of(model: Any, origin: Provenance, n: int) -> list[Any]:
 
 
 def _positions(model: Any, origin: Provenance, n: int) -> list[int]:
-    """The position among the training rows of each of the n rows that a model keeps; empty if not known."""
+    """The position among the rows of the last fit of each of the n rows that a model keeps; empty if not known."""
     rows = len(origin.places)
     support = [int(i) for i in getattr(innermost(model), "support_", ())]
     if n == len(support) and max(support, default=0) < rows:

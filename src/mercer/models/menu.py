@@ -26,13 +26,14 @@ from mercer.data.points import take
 from mercer.data.roles import Role
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
+from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit
 from mercer.models.base import weights
 from mercer.models.calibrated import calibrates_itself, decision_in_words
 from mercer.models.choices import with_choices
 from mercer.models.offers import columns, gaussian_process, local, margins, penalised
-from mercer.models.offers.request import Request
+from mercer.models.offers.request import Index, Request
 from mercer.models.provenance import Task
 from mercer.validation import check_number, generator
 
@@ -53,6 +54,7 @@ class Fitted:
     columns : the role of every column of a table, if the kernel was made from its columns.
     in_time : whether the planned work was completed within the time limit.
     last : the number of rows that the last fit used, and why not more; printed, it is a sentence.
+    rows : the positions of the rows that the model was fitted to, in their order.
     """
 
     model: Any
@@ -60,6 +62,7 @@ class Fitted:
     columns: tuple[Role, ...]
     in_time: bool
     last: LastFit
+    rows: Index
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -158,12 +161,13 @@ def fit(
     model = offer.fit(request, X, y)
     found = model.columns_.roles if hasattr(model, "columns_") else found
     assert request.last is not None
+    rows = model.rows_ if isinstance(model, AutoModel) else request.sample(y, request.last.rows)
     if task == "classification":
-        model = _calibrated(request, request.last, model, X, y, dict(decision or {}))
-    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last)
+        model = _calibrated(request, rows, model, X, y, dict(decision or {}))
+    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last, rows)
 
 
-def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
+def _calibrated(request: Request, rows: Index, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
     """A fitted classifier with calibrated probabilities and the requested threshold, from the rows of its last fit."""
     decides = isinstance(model, mc.AutoClassifier) or request.class_weight is None
     too_few = int(np.sort(np.unique(y, return_counts=True)[1])[-2]) < 2
@@ -171,7 +175,6 @@ def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, dec
     if not decision and decides and (calibrates_itself(model) or without):
         return model
     request.progress("calibrating probabilities on rows that are left out")
-    rows = request.sample(y, last.rows)
     w = None if request.weights is None else request.weights[rows]
     calibrated = mc.CalibratedClassifier.around(
         model, X if len(rows) == len(y) else take(X, rows), y[rows], w, random_state=request.seed, **decision,
@@ -302,14 +305,14 @@ def refit(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
         inner = refit(replace(fitted, model=model.model_), X, y, sample_weight)
         return replace(inner, model=model.around_again(inner.model))
     again = with_choices(model)
-    if hasattr(model, "model_"):
+    if isinstance(model, AutoModel):
         again.fit(X, y, **({} if w is None else {"sample_weight": w}))
-        return replace(fitted, model=again, last=again.last_fit_)
+        return replace(fitted, model=again, last=again.last_fit_, rows=again.rows_)
     rows = len(y) if last.rows == last.total else min(len(y), round(len(y) * last.rows / last.total))
     index = np.arange(len(y)) if rows == len(y) else np.sort(generator(0).permutation(len(y))[:rows])
     weighted = {} if w is None else {"sample_weight": w[index]}
     again.fit(X if rows == len(y) else take(X, index), np.asarray(y)[index], **weighted)
-    return replace(fitted, model=again, last=replace(last, rows=rows, total=len(y)))
+    return replace(fitted, model=again, last=replace(last, rows=rows, total=len(y)), rows=index)
 
 
 def _auto(request: Request, X: Any, y: Any) -> Any:

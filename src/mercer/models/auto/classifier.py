@@ -85,6 +85,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         None if the plan was carried out; else "time", "progress" or "interrupt".
     last_fit_ : LastFit or None
         The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    rows_ : array
+        The positions of the rows that `model_` was fitted to, in their order; not in a loaded model.
 
     Examples
     --------

@@ -72,6 +72,8 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         None if the plan was carried out; else "time", "progress" or "interrupt".
     last_fit_ : LastFit or None
         The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    rows_ : array
+        The positions of the rows that `model_` was fitted to, in their order; not in a loaded model.
     loss_ : str
         The chosen loss.
     response_ : Response

@@ -119,6 +119,7 @@ class Task(ABC):
     Attributes
     ----------
     points, y, weights : n points, their targets or labels, and weights or None.
+    kept : the positions of these rows among those that were passed, of which some may have weight 0.
     requested : the requested loss, or "auto".
     settings : the parameters that all estimators share: `budget` and `random_state`.
     advice : how to decide otherwise, in Python, by the question that was decided.
@@ -128,6 +129,7 @@ class Task(ABC):
     points: Points
     y: NDArray[Any]
     weights: Matrix | None
+    kept: Index
     requested: str
     settings: dict[str, Any]
     advice: dict[Question, str]
