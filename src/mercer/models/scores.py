@@ -148,6 +148,8 @@ class Judgement:
     intervals : the ends of 90 % intervals, shape (m, 2); None if they are not judged.
     counts : whether the targets are counts and the predictions their means.
     rate : whether the baseline is one rate for all rows times their exposures.
+    apart : whether the rows are of other groups, or later, than the rows of the fit.
+    units : the number of the group of each prediction, of which rows depend on each other; None without groups.
     """
 
     predictions: NDArray[Any]
@@ -161,15 +163,24 @@ class Judgement:
     intervals: Matrix | None = None
     counts: bool = False
     rate: bool = False
+    apart: bool = False
+    units: Index | None = None
 
     @classmethod
-    def of(cls, predicted: Predicted, by: Judged, rows: Index | None = None, folds: Index | None = None) -> Judgement:
+    def of(
+        cls,
+        predicted: Predicted,
+        by: Judged,
+        rows: Index | None = None,
+        folds: Index | None = None,
+        apart: bool = False,
+    ) -> Judgement:
         """The scores of predictions."""
         scores = tuple(Score(*score) for score in measured(predicted))
         rows = np.arange(len(predicted.y)) if rows is None else rows
         return cls(
             predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows,
-            folds, predicted.intervals, predicted.counts, predicted.rate,
+            folds, predicted.intervals, predicted.counts, predicted.rate, apart, predicted.units,
         )  # fmt: skip
 
     def once(self) -> Judgement:
@@ -183,6 +194,7 @@ class Judgement:
             rows=self.rows[first],
             folds=None if self.folds is None else self.folds[first],
             intervals=None if self.intervals is None else self.intervals[first],
+            units=None if self.units is None else self.units[first],
         )
 
     def count_fit(self, y: Any) -> CountFit | None:
@@ -323,7 +335,7 @@ def judge(
 
         ends = held_out_intervals(model, X, y, judged.predictions, COVERAGE, units=units, apart=apart)
         judged = replace(judged, intervals=ends)
-    return Judgement.of(judged, by)
+    return Judgement.of(judged, by, apart=apart)
 
 
 def predicted(
