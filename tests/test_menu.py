@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer.models import menu
-from mercer.models.auto.plan import Clock
+from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
 from mercer.models.explaining.similar import kept_rows
 from mercer.models.offers import request as requests
@@ -142,3 +142,24 @@ def test_kept_rows_of_a_sample_are_found_in_the_file(standing, task):
     found = places_of(fitted.model, origin, points.n)
     np.testing.assert_array_equal(points.raw, X[np.subtract(found, 7)])
     assert targets_of(fitted.model, origin, points.n) == y[np.subtract(found, 7)].tolist()
+
+
+def test_penalties_are_tried_in_both_directions(standing):
+    scores = {1.0: 0.5, 0.1: 0.4, 0.01: 0.3, 0.001: 0.9, 10.0: 0.45, 100.0: 0.7}
+    tried = []
+
+    def candidate(alpha):
+        return f"alpha = {alpha:g}", lambda: (tried.append(alpha) or alpha, scores[alpha])
+
+    request = requests.Request("regression", None, False, Plan(1.0, 9), Clock(1.0), None, 0, lambda *_: None)
+    paths = ((1.0, 0.1, 0.01, 0.001), (10.0, 100.0))
+    assert request.best((map(candidate, path) for path in paths), "score", 9, 9) == 100.0
+    assert tried == [1.0, 0.1, 0.01, 10.0, 100.0]
+    assert request.choices == ["alpha = 100, the best of 5 candidates (score 0.7)"]
+
+
+def test_few_noisy_rows_get_a_large_penalty():
+    own = np.random.default_rng(1)
+    X = own.normal(size=(60, 8))
+    y = own.uniform(size=60) < 1 / (1 + np.exp(-0.3 * X[:, 0]))
+    assert menu.fit("linear", X, y, task="classification").choices[0].startswith("alpha = 100, ")

@@ -42,7 +42,7 @@ def smoother(request: Request, X: Any, y: Any) -> Any:
 
         return f"power {power} of the kernel", make
 
-    kernel = request.best(map(candidate, POWERS), "leave-one-out score", rows, len(y))
+    kernel = request.best([map(candidate, POWERS)], "leave-one-out score", rows, len(y))
     return _last(request, X, y, lambda _: cls(kernel), TABLE_PAIR)
 
 

@@ -23,6 +23,8 @@ from mercer.validation import generator
 
 Index = NDArray[np.int64]
 R = TypeVar("R")
+Candidate = tuple[str, Callable[[], tuple[Any, float]]]
+"""The name of a candidate, and a function that makes it and its score."""
 
 # Shares of the seconds for the search and for the last fit.
 SEARCH_SHARE, FIT_SHARE = 0.2, 0.3
@@ -127,27 +129,28 @@ class Request:
             limit = ""
         self.last = LastFit(rows, len(y), centres, limit)
 
-    def best(
-        self, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str, rows: int, total: int
-    ) -> Any:
+    def best(self, paths: Iterable[Iterable[Candidate]], score: str, rows: int, total: int) -> Any:
         """The candidate with the best score on some rows of all.
 
-        The search ends when the time is over, or when the score fell twice in a row.
+        Each path leads away from the start, the first candidate of the first path, such as to smaller and to larger
+        penalties. It ends when the score was below the best twice in a row; the search ends when the time is over.
         """
         best: tuple[float, str, Any] | None = None
-        fallen, tried, late = 0, 0, False
-        for name, make in candidates:
-            if best is not None and self.clock.late():
-                late = True
-                break
-            model, value = make()
-            tried += 1
-            fallen = fallen + 1 if best is not None and value < best[0] else 0
-            if best is None or value > best[0]:
-                best = (value, name, model)
-            self.progress(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
-            if fallen == 2:
-                break
+        tried, late = 0, False
+        for path in paths:
+            fallen = 0
+            for name, make in path:
+                if fallen == 2:
+                    break
+                if best is not None and self.clock.late():
+                    late = True
+                    break
+                model, value = make()
+                tried += 1
+                fallen = fallen + 1 if best is not None and value < best[0] else 0
+                if best is None or value > best[0]:
+                    best = (value, name, model)
+                self.progress(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
         assert best is not None
         among = "the only candidate that was tried" if tried == 1 else f"the best of {tried} candidates"
         on = f" on {rows:,} of {total:,} rows" if rows < total else ""
