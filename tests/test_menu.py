@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from mercer import KernelGLM
 from mercer.models import menu
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
@@ -163,3 +164,15 @@ def test_few_noisy_rows_get_a_large_penalty():
     X = own.normal(size=(60, 8))
     y = own.uniform(size=60) < 1 / (1 + np.exp(-0.3 * X[:, 0]))
     assert menu.fit("linear", X, y, task="classification").choices[0].startswith("alpha = 100, ")
+
+
+def test_the_penalty_of_a_negative_binomial_model_is_chosen_for_it():
+    own = np.random.default_rng(3)
+    X = own.uniform(-3, 3, size=(200, 1))
+    mean = 8 * np.exp(np.sin(X[:, 0]))
+    y = own.negative_binomial(2, 2 / (2 + mean)).astype(float)
+    fitted = menu.fit("poisson", X, y)
+    assert fitted.choices[0].startswith("alpha = 1, ")
+    assert sum(choice.startswith("alpha") for choice in fitted.choices) == 1
+    of_poisson = KernelGLM(family=fitted.model.family, alpha=10.0).fit(X, y)  # the best penalty for that distribution
+    assert fitted.model.loo_score_ > of_poisson.loo_score_

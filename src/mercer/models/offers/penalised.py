@@ -119,14 +119,18 @@ def poisson(request: Request, X: Any, y: Any) -> Any:
 
     def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
         nonlocal family
-        model, alpha = by_deviance(X, y, weighted)
-        mu = np.maximum(np.asarray(model.loo_predictions_), SMALLEST)
+        made = len(request.choices)
+        chosen = by_deviance(X, y, weighted)
+        mu = np.maximum(np.asarray(chosen[0].loo_predictions_), SMALLEST)
         family, why = family_of(np.asarray(y, dtype=np.float64), mu, weighted.get("sample_weight"))
+        if not isinstance(family, Poisson):  # its deviance has other units, and so has its penalty
+            del request.choices[made:]
+            chosen = by_deviance(X, y, weighted)
         request.choices.append(why)
-        return (model if isinstance(family, Poisson) else make(alpha).fit(X, y, **weighted)), alpha
+        return chosen
 
-    # The dispersion, which intervals need, costs as much as a Newton step.
-    return _chosen(request, X, y, choose, make, Effort(7.0, 1.0, 3.0))
+    # The penalty is chosen for both distributions; the dispersion, for intervals, costs as much as a Newton step.
+    return _chosen(request, X, y, choose, make, Effort(13.0, 1.0, 3.0))
 
 
 def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson | NegativeBinomial, str]:
