@@ -13,6 +13,7 @@ from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
 from mercer.models.explaining.similar import kept_rows
 from mercer.models.offers import request as requests
+from mercer.models.offers.request import sample
 from mercer.models.provenance import Provenance
 
 NAMES = [(task, name) for task in ("regression", "classification") for name in menu.MENU[task] if name != "auto"]
@@ -176,3 +177,15 @@ def test_the_penalty_of_a_negative_binomial_model_is_chosen_for_it():
     assert sum(choice.startswith("alpha") for choice in fitted.choices) == 1
     of_poisson = KernelGLM(family=fitted.model.family, alpha=10.0).fit(X, y)  # the best penalty for that distribution
     assert fitted.model.loo_score_ > of_poisson.loo_score_
+
+
+def test_a_fit_to_more_rows_keeps_a_rare_class(standing):
+    X, y = data("classification", "neighbors", 3000)
+    y = np.where(np.arange(3000) % 1000 == 9, "rare", y)
+    part = np.r_[:1500, 2009]
+    fitted = menu.fit("neighbors", X[part], y[part], task="classification", time=1e-4, random_state=3)
+    again = menu.refit(fitted, X, y)
+    assert again.last.rows < 300
+    assert again.model.model_.classes_.tolist() == ["no", "rare", "yes"]
+    np.testing.assert_array_equal(again.rows, sample(y, again.last.rows, "classification", 3))
+    assert again.model.predict_proba(X[:2]).shape == (2, 3)

@@ -33,9 +33,9 @@ from mercer.models.base import weights
 from mercer.models.calibrated import calibrates_itself, decision_in_words
 from mercer.models.choices import with_choices
 from mercer.models.offers import columns, gaussian_process, local, margins, penalised
-from mercer.models.offers.request import Index, Request
+from mercer.models.offers.request import Index, Request, sample
 from mercer.models.provenance import Task
-from mercer.validation import check_number, generator
+from mercer.validation import check_number
 
 EXACT = 5000
 """Up to this number of rows, a function that is tuned by folds is a sum over all of them."""
@@ -55,6 +55,7 @@ class Fitted:
     in_time : whether the planned work was completed within the time limit.
     last : the number of rows that the last fit used, and why not more; printed, it is a sentence.
     rows : the positions of the rows that the model was fitted to, in their order.
+    task, seed : the task, and the seed of its samples.
     """
 
     model: Any
@@ -63,6 +64,8 @@ class Fitted:
     in_time: bool
     last: LastFit
     rows: Index
+    task: Task
+    seed: int
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -164,7 +167,7 @@ def fit(
     rows = model.rows_ if isinstance(model, AutoModel) else request.sample(y, request.last.rows)
     if task == "classification":
         model = _calibrated(request, rows, model, X, y, dict(decision or {}))
-    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last, rows)
+    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last, rows, task, random_state)
 
 
 def _calibrated(request: Request, rows: Index, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
@@ -309,7 +312,7 @@ def refit(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
         again.fit(X, y, **({} if w is None else {"sample_weight": w}))
         return replace(fitted, model=again, last=again.last_fit_, rows=again.rows_)
     rows = len(y) if last.rows == last.total else min(len(y), round(len(y) * last.rows / last.total))
-    index = np.arange(len(y)) if rows == len(y) else np.sort(generator(0).permutation(len(y))[:rows])
+    index = sample(y, rows, fitted.task, fitted.seed)
     weighted = {} if w is None else {"sample_weight": w[index]}
     again.fit(X if rows == len(y) else take(X, index), np.asarray(y)[index], **weighted)
     return replace(fitted, model=again, last=replace(last, rows=rows, total=len(y)), rows=index)

@@ -32,6 +32,25 @@ SEARCH_SHARE, FIT_SHARE = 0.2, 0.3
 FEWEST_ROWS = 200
 
 
+def sample(y: Any, rows: int, task: Task, seed: int) -> Index:
+    """The positions of this many rows, drawn at random, but two rows of every class first; in their order.
+
+    >>> {2, 5} <= set(sample(["no", "no", "yes", "no", "no", "yes", "no"], 4, "classification", seed=0).tolist())
+    True
+    """
+    if rows >= len(y):
+        return np.arange(len(y))
+    order = generator(seed).permutation(len(y))
+    if task == "classification":
+        codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
+        by_class = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order = np.concatenate([order[rank < 2], order[rank >= 2]])
+    return np.sort(order[:rows])
+
+
 @dataclass
 class Request:
     """The settings of a fit, and the choices made so far.
@@ -81,21 +100,9 @@ class Request:
         """The parameter `class_weight` of a classifier, if errors are weighted by class."""
         return {} if self.class_weight is None else {"class_weight": self.class_weight}
 
-    def order(self, y: Any) -> Index:
-        """The rows in random order, but two rows of every class first: any number of the first are a sample."""
-        order = generator(self.seed).permutation(len(y))
-        if self.task == "regression":
-            return order
-        codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
-        by_class = np.argsort(codes, kind="stable")
-        counts = np.bincount(codes)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.concatenate([order[rank < 2], order[rank >= 2]])
-
     def sample(self, y: Any, rows: int) -> Index:
         """The positions of this many rows, in their order."""
-        return np.arange(len(y)) if rows >= len(y) else np.sort(self.order(y)[:rows])
+        return sample(y, rows, self.task, self.seed)
 
     def fewest(self, y: Any) -> int:
         """The fewest rows of a sample."""
