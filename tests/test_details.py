@@ -272,6 +272,24 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     assert "90 % interval score" in scores_section(judgement, visits)
 
 
+def test_evaluate_scores_only_intervals_that_predict_gives(tmp_path, monkeypatch, capsys):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("typer")
+    from mercer.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=80)
+    table = pl.DataFrame({"x": x, "y": np.sin(x)})
+    table.write_csv("d.csv")
+    for name, known in (("SVR", False), ("KernelRidge", True)):
+        getattr(mc, name)(mc.Gaussian(1.0)).fit(table.select("x"), table["y"]).save("m.mercer")
+        assert run(["evaluate", "m.mercer", "d.csv", "-t", "y", "--json"]) == 0
+        names = {score["name"] for score in json.loads(capsys.readouterr().out)["scores"]}
+        assert ("90 % coverage" in names, "RMSE" in names) == (known, True)
+        assert run(["predict", "m.mercer", "d.csv", "-i", "0.9"]) == (0 if known else 2)
+        capsys.readouterr()
+
+
 def test_the_report_names_recall_precision_and_the_rows_of_each_bin():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 1))

@@ -293,7 +293,7 @@ def judge(
     *,
     predictions: NDArray[Any] | None = None,
     probabilities: Matrix | None = None,
-    intervals: bool = False,
+    intervals: bool | Matrix | None = False,
     apart: bool = False,
     groups: Any = None,
     exposure: Matrix | None = None,
@@ -308,7 +308,8 @@ def judge(
     baseline : the baseline of the training targets; None if they are not known (the scored rows must not decide it).
     predictions, probabilities : predictions to score instead of those of the model, such as leave-one-out predictions.
     intervals : whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the
-        residuals of these rows, those from the residuals of one half of the rows for the other half.
+        residuals of these rows, those from the residuals of one half of the rows for the other half. Or the ends of
+        the intervals to score, shape (n, 2).
     apart : whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
     exposure : (n,) or None. The exposures of the rows, for a baseline of counts over an exposure; by default the column
@@ -329,7 +330,9 @@ def judge(
     judged = predicted(
         model, X, y, baseline, predictions=predictions, probabilities=probabilities, units=units, exposure=exposure
     )
-    if intervals and judged.classes is None and predictions is None:
+    if isinstance(intervals, np.ndarray):
+        judged = replace(judged, intervals=intervals)
+    elif intervals and judged.classes is None and predictions is None:
         # Imported here, since intervals need the record of where a model comes from, and that needs this module.
         from mercer.models.judging.held_out_intervals import held_out_intervals
 
