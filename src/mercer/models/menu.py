@@ -188,8 +188,8 @@ def _calibrated(request: Request, rows: Index, model: Any, X: Any, y: Any, decis
 
 
 def plan(
-    name: str, X: Any, y: Any, *, kernel: Any = None, roles: Mapping[str, str] | None = None,
-    centers: int | None = None, time: float = 60.0,
+    name: str, X: Any, y: Any, *, task: Task = "regression", kernel: Any = None,
+    roles: Mapping[str, str] | None = None, centers: int | None = None, time: float = 60.0,
 ) -> Any:  # fmt: skip
     """The plan of the last fit of `fit` with these arguments, for the model "ridge" of regression; nothing is fitted.
 
@@ -199,16 +199,16 @@ def plan(
     >>> menu.plan("ridge", X, X[:, 0]).solver
     'eigen'
     """
-    if name != "ridge":
+    if (name, task) != ("ridge", "regression"):
         raise InvalidInput(
             "Only the model 'ridge' for regression can be planned without a fit",
-            got=repr(name),
+            got=f"{name!r} for {task}",
             advice="Choose 'ridge', or fit the model: it takes no longer than `time`.",
             option="Add --model ridge, or leave out --plan: the fit takes no longer than --time.",
         )
     made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
     request = Request(
-        "regression", made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
+        task, made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
         lambda text, share=None: None,
     )  # fmt: skip
     rows, model = penalised.last_ridge(request, y)
