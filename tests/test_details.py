@@ -272,6 +272,17 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     assert "90 % interval score" in scores_section(judgement, visits)
 
 
+def test_the_best_threshold_may_predict_nothing():
+    curve = ThresholdCurve.of([0, 1], [1.0, 0.2])
+    best = curve.best(costs=(1, 10))
+    assert curve.at(best) == 0
+    assert curve.cost(1, 10)[curve.at(best)] == curve.cost(1, 10).min() == 0.5
+    assert best == pytest.approx(1.0)
+    assert ThresholdCurve.of([0, 1], [0.8, 0.2]).best(costs=(1, 10)) == pytest.approx(0.9)
+    close = ThresholdCurve.of([1, 0], [np.nextafter(0.5, 1), 0.5])
+    assert close.at(close.best()) == 1
+
+
 def test_evaluate_scores_only_intervals_that_predict_gives(tmp_path, monkeypatch, capsys):
     pl = pytest.importorskip("polars")
     pytest.importorskip("typer")

@@ -123,7 +123,8 @@ class ThresholdCurve:
     def best(self, by: Rule = "f1", *, costs: tuple[float, float] | None = None) -> float:
         """The threshold of the largest F1 or balanced accuracy; with `costs` (missed, false alarm), of the least cost.
 
-        It lies halfway between two probabilities of the rows, so that it does not depend on the last digit of one.
+        It lies halfway between two probabilities of the rows, so that it does not depend on the last digit of one. If
+        it is best to predict no row, it may be just above 1.
         """
         if costs is not None:
             score = -self.cost(*costs)
@@ -140,9 +141,10 @@ class ThresholdCurve:
                 advice="Use rows of both classes.",
             )
         at = int(score.argmax())
-        above = min(float(self.thresholds[at]), 1.0)
         below = float(self.thresholds[at + 1]) if at + 1 < len(self.thresholds) else 0.0
-        return (above + below) / 2
+        above = float(self.thresholds[at]) if at else float(np.nextafter(max(1.0, below), np.inf))
+        middle = (above + below) / 2
+        return middle if middle > below else above  # the middle of two neighbouring numbers may be the lower one
 
     def at(self, threshold: float) -> int:
         """The position of a threshold: the counts there are those of all rows with at least this probability."""
