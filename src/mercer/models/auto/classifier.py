@@ -169,12 +169,18 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return super().loo_predictions_ if self.softmax_ is None else self._decided(self.loo_proba_)
 
     def decision_function(self, X: Any) -> Matrix:
-        """The log-odds or margins of the model.
+        """The log-odds of calibrated probabilities, and with class weights of their costs: `predict` decides by them.
 
-        For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
+        For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k), and the
+        largest value decides.
         """
-        X = self._features(X)
-        return np.asarray(self.model_.decision_function(X), dtype=np.float64)
+        if self.softmax_ is not None:
+            values = self.softmax_.logits(class_values(self.model_, self._features(X)))
+        else:
+            values = np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+        if self._factors is not None:
+            values = values + np.log(self._factors)
+        return np.asarray(values[:, 1] - values[:, 0] if values.shape[1] == 2 else values)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:
         super()._keep(X, search, fit)
