@@ -323,6 +323,18 @@ def test_batches_are_the_whole(folder, model, monkeypatch, capsys):
     assert len(json.loads(out)["predictions"]) == 40
 
 
+def test_files_are_not_written_to_standard_output(tmp_path, monkeypatch):
+    from mercer.cli.destinations import require_outputs
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("mine")
+    for option in ("--out", "--report", "--plot"):
+        with pytest.raises(mc.InvalidInput, match=f"{option} must be the name of a file, got -, which is standard"):
+            require_outputs({option: "-"}, inputs=())
+    with pytest.raises(mc.InvalidInput, match="--force to replace"):
+        require_outputs({"--out": "./-"}, inputs=())
+
+
 def test_evaluate(folder, model, classifier, capsys):
     code, out, _ = told(capsys, "evaluate", model, folder / "new.csv", "--json")
     answer = json.loads(out)

@@ -46,8 +46,14 @@ def require_outputs(
     known = header or {}
     taken: dict[str, str] = {}
     for option, path in outputs.items():
-        if path is None or path == "-":
+        if path is None:
             continue
+        if path == "-":  # `predict` prints its table; other outputs are files
+            raise InvalidInput(
+                f"{option} must be the name of a file",
+                got="-, which is standard output",
+                advice="Choose a name, or ./- for a file that is called so. Nothing was written.",
+            )
         require_writable(path)
         place = os.path.realpath(Path(path).expanduser())
         if os.path.exists(place) and not os.path.isfile(place):  # a pipe or device may take several outputs
