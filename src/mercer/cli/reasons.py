@@ -36,13 +36,14 @@ def explain_row(
         background, total, whose = kept_table(origin.background, origin), origin.rows, "training rows"
     places = [] if points is None else places_of(model, origin, points.n)
     if given is not None:
-        if not 1 <= row <= length(given.X):
+        at = row - 1 - given.before
+        if not 0 <= at < length(given.X):
             raise InvalidInput(
-                f"--row must be a row of {given.name}, from 1 to {length(given.X):,}",
+                f"--row must be a row of {given.name}, from 1 to {given.last:,}",
                 got=str(row),
                 advice="Count from 1, without the header.",
             )
-        X, truth, where = take(given.X, [row - 1]), None if given.y is None else given.y[row - 1], given.name
+        X, truth, where = take(given.X, [at]), given.target(at), given.name
         if background is None:
             background, total, whose = given.X, length(given.X), f"rows of {given.name}"
     else:
