@@ -69,12 +69,12 @@ def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading:
         has_target = table.label is not None or (
             isinstance(table.frame, pl.DataFrame) and origin.target in table.frame.columns
         )
-        y = targets_in(table, origin.target, origin, before)[0] if has_target else None
+        targets = targets_in(table, origin.target, origin, before)[0] if has_target else None
         X = inputs_of(table)
-    known = np.arange(0) if y is None else np.flatnonzero(y.is_not_null().to_numpy())
-    if y is not None:
-        y = y.drop_nulls()
-        y = as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy()
+    if targets is None:
+        return Given(data, X, None, np.arange(0), before, following is not None)
+    known, targets = np.flatnonzero(targets.is_not_null().to_numpy()), targets.drop_nulls()
+    y = as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
     return Given(data, X, y, known, before, following is not None)
 
 
