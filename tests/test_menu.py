@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mercer import KernelGLM
+from mercer import InvalidInput, KernelGLM, Spectrum
 from mercer.models import menu
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
@@ -189,3 +189,14 @@ def test_a_fit_to_more_rows_keeps_a_rare_class(standing):
     assert again.model.model_.classes_.tolist() == ["no", "rare", "yes"]
     np.testing.assert_array_equal(again.rows, sample(y, again.last.rows, "classification", 3))
     assert again.model.predict_proba(X[:2]).shape == (2, 3)
+
+
+def test_local_models_of_texts(standing):
+    words, y = ["abc", "abd", "xyz", "xyw"] * 30, np.repeat([[0.0, 1.0, 5.0, 6.0]], 30, axis=0).ravel()
+    for time in (1.0, 1e-9):
+        for name in ("neighbors", "nw"):
+            fitted = menu.fit(name, words, y, kernel=Spectrum(2), time=time)
+            assert fitted.model.predict(["abc"])[0] < 1 < 4 < fitted.model.predict(["xyz"])[0]
+            assert (len(fitted.rows) == 120) == (time == 1.0)
+    with pytest.raises(InvalidInput, match=r"numbers as X.*NadarayaWatsonRegressor"):
+        menu.fit("local", words, y, kernel=Spectrum(2))
