@@ -813,3 +813,13 @@ def test_the_decision_function_decides(loss, weight):
     assert ((values > 0) == (model.predict(grid) == 1)).all()
     assert 0 < (values > 0).sum() < 201
     np.testing.assert_allclose(values, np.log(P[:, 1] / P[:, 0]) + (np.log(6.0) if weight else 0.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [AutoRegressor, AutoClassifier])
+def test_files_of_older_versions_have_defaults(cls):
+    X = np.linspace(-1, 1, 20)[:, None]
+    parameters, fitted, omitted = cls(time=0.1).fit(X, X[:, 0] > 0)._file_state()
+    fitted = {name: value for name, value in fitted.items() if name not in ("last_fit_", "stopped_by_")}
+    old = cls._from_file(parameters, fitted, omitted)
+    assert (old.last_fit_, old.stopped_by_) == (None, None)
+    assert not hasattr(old, "rows_")

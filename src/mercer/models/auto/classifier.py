@@ -19,7 +19,6 @@ from mercer.models.auto.classification import (
     class_values,
     left_out_values,
 )
-from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.search import Search
@@ -100,7 +99,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
 
-    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns(), "_factors": None}
+    _added: ClassVar[dict[str, Any]] = AutoModel._added | {"_factors": None}
 
     _: KW_ONLY
     kernel: Any = None

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
@@ -109,10 +108,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     (True, 'poisson')
     """
 
-    _added: ClassVar[dict[str, Any]] = {
-        "stopped_by_": None, "columns_": Columns(), "last_fit_": None, "loo_optimism_": 1.0, "_least": -np.inf,
-        "_exposure": None,
-    }  # fmt: skip
+    _added: ClassVar[dict[str, Any]] = AutoModel._added | {"loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None}
 
     _: KW_ONLY
     kernel: Any = None
