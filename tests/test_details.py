@@ -283,6 +283,27 @@ def test_the_best_threshold_may_predict_nothing():
     assert close.at(close.best()) == 1
 
 
+def test_targets_and_weights_that_would_give_nan_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    gap = np.where(np.arange(40) == 3, np.nan, y)
+    with pytest.raises(InvalidInput, match=r"NaN.*in row 3"):
+        mc.feature_importance(mc.Ridge().fit(X, y), X, gap)
+    counts = mc.GLM(family="poisson").fit(X, np.arange(40) % 3)
+    with pytest.raises(InvalidInput, match="counts ≥ 0, which the model predicts, got -1 in row 5"):
+        mc.feature_importance(counts, X, np.where(np.arange(40) == 5, -1, 1))
+    model = mc.LogisticRegression().fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(InvalidInput, match=r"y must hold classes of the model, got .* and no class. Pass .*'yes'"):
+        mc.threshold_curve(model, X, y > 0)
+    with pytest.raises(InvalidInput, match=r"got -5\.0 in row 1"):
+        ThresholdCurve.of([0, 1, 1], [0.1, 0.2, 0.3], weights=[1, -5, 1])
+    with pytest.raises(InvalidInput, match="all of one kind"):
+        scores_by_class([1, 2, 2], ["1", "2", "2"])
+    with pytest.raises(InvalidInput, match="got 2 and 1"):
+        scores_by_class(["a", "b"], ["a"])
+    assert [one.rows for one in scores_by_class(np.array(["a", "b"], dtype=object), ["a", "a"])] == [1, 1]
+
+
 def test_evaluate_scores_only_intervals_that_predict_gives(tmp_path, monkeypatch, capsys):
     pl = pytest.importorskip("polars")
     pytest.importorskip("typer")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.models.base import weights as sample_weights
 from mercer.validation import check_number
 from mercer.words import shortened, shown
 
@@ -60,8 +61,9 @@ class ThresholdCurve:
     def of(cls, happened: Any, probabilities: Any, *, weights: Any = None, label: Any = True) -> ThresholdCurve:
         """The curve of probabilities, shape (n,), of rows that are of the class (1) or not (0)."""
         hit, p = np.asarray(happened).ravel().astype(np.float64), np.asarray(probabilities, dtype=np.float64).ravel()
-        w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-        if not len(p) == len(hit) == len(w) or not len(p) or not np.isfinite(p).all() or not np.isin(hit, (0, 1)).all():
+        w = np.ones(len(p)) if weights is None else sample_weights(weights, len(p))
+        w = np.ones(len(p)) if w is None else w
+        if len(p) != len(hit) or not len(p) or not np.isfinite(p).all() or not np.isin(hit, (0, 1)).all():
             raise InvalidInput(
                 "There must be as many finite probabilities as outcomes 0 or 1",
                 got=f"{len(p)} and {len(hit)}",
@@ -193,7 +195,14 @@ def threshold_curve(model: Any, X: Any, y: Any, *, label: Any = None) -> Thresho
     at = position_of_label(np.asarray(model.classes_), label)
     P = np.asarray(model.predict_proba(X), dtype=np.float64)
     positive = np.asarray(model.classes_)[at : at + 1].tolist()[0]
-    return ThresholdCurve.of(np.asarray(y).ravel() == positive, P[:, at], label=positive)
+    truth = np.asarray(y).ravel()
+    if set(truth.tolist()).isdisjoint(np.asarray(model.classes_).tolist()):
+        raise InvalidInput(
+            "y must hold classes of the model",
+            got=f"{shown(truth[0])} and no class" if len(truth) else "no row",
+            advice=f"Pass labels such as {shown(positive)}, with the same type.",
+        )
+    return ThresholdCurve.of(truth == positive, P[:, at], label=positive)
 
 
 def position_of_label(classes: NDArray[Any], label: Any) -> int:
