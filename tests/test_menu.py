@@ -200,3 +200,12 @@ def test_local_models_of_texts(standing):
             assert (len(fitted.rows) == 120) == (time == 1.0)
     with pytest.raises(InvalidInput, match=r"numbers as X.*NadarayaWatsonRegressor"):
         menu.fit("local", words, y, kernel=Spectrum(2))
+
+
+def test_the_time_is_also_for_the_fit_that_chooses_a_threshold(standing, monkeypatch):
+    monkeypatch.setattr(menu, "LEFT_OUT_ROWS", 200)
+    X, y = data("classification", "auto", 220)
+    by_f1 = {"threshold": "f1"}
+    for n, decision, time in ((220, by_f1, 0.01), (220, {"threshold": 0.3}, 0.02), (190, by_f1, 0.02)):
+        fitted = menu.fit("auto", X[:n], y[:n], task="classification", decision=decision, time=0.02)
+        assert fitted.model.model_.time == fitted.model.model.time == time

@@ -30,7 +30,7 @@ from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit
 from mercer.models.base import weights
-from mercer.models.calibrated import calibrates_itself, decision_in_words
+from mercer.models.calibrated import LEFT_OUT_ROWS, calibrates_itself, decision_in_words
 from mercer.models.choices import with_choices
 from mercer.models.offers import columns, gaussian_process, local, margins, penalised
 from mercer.models.offers.request import Index, Request, sample
@@ -154,12 +154,13 @@ def fit(
     assigned = Roles.of(roles)
     _require_roles(name, assigned, centers)
     y = np.asarray(y)
+    by_f1 = (decision or {}).get("threshold") == "f1"
     clock = Clock(check_number(time, "time", above=0, infinite=True, such_as=60))
     made_kernel, found = (kernel, ()) if kernel is not None else default_kernel(name, X, assigned)
     request = Request(
         task, made_kernel, kernel is not None, Plan(time, len(y)), clock, centers, random_state,
         progress or (lambda text, share=None: None), assigned.features | assigned.others,
-        _relative(sample_weight, len(y)), class_weight,
+        _relative(sample_weight, len(y)), class_weight, 1 + (by_f1 and len(y) > LEFT_OUT_ROWS),
     )  # fmt: skip
     model = offer.fit(request, X, y)
     found = model.columns_.roles if hasattr(model, "columns_") else found
@@ -321,9 +322,9 @@ def refit(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
 def _auto(request: Request, X: Any, y: Any) -> Any:
     cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
     model = cls(
-        kernel=request.kernel if request.own_kernel else None, roles=request.roles or None, time=request.seconds,
-        random_state=request.seed, progress=lambda trial: request.progress(str(trial), trial.share),
-        **request.by_class(),
+        kernel=request.kernel if request.own_kernel else None, roles=request.roles or None,
+        time=request.seconds / request.fits, random_state=request.seed,
+        progress=lambda trial: request.progress(str(trial), trial.share), **request.by_class(),
     ).fit(X, y, **request.weighted())  # fmt: skip
     model.set_params(progress=None)
     request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]

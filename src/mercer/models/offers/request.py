@@ -67,6 +67,8 @@ class Request:
     roles : the roles of columns, for automatic models.
     weights : how often each row counts, or None.
     class_weight : how much errors count by class, or None; `weights` do not include it.
+    fits : the number of fits of an automatic model that the seconds are for: one, and one that holds rows out to choose
+        a threshold.
     choices : the choices that were made, in words.
     last : the rows that the last fit used; None before it.
     """
@@ -82,6 +84,7 @@ class Request:
     roles: dict[str, str] = field(default_factory=dict)
     weights: Any = None
     class_weight: Any = None
+    fits: int = 1
     choices: list[str] = field(default_factory=list)
     last: LastFit | None = None
 
