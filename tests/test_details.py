@@ -304,6 +304,23 @@ def test_targets_and_weights_that_would_give_nan_are_refused():
     assert [one.rows for one in scores_by_class(np.array(["a", "b"], dtype=object), ["a", "a"])] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (lambda: ThresholdCurve.of([0, 1, 0], [0.1, np.nan, 0.3]), "got the probability nan in row 1"),
+        (lambda: ThresholdCurve.of([0, 2], [0.1, 0.2]), "got the outcome 2 in row 1"),
+        (lambda: CountFit.of([1, 2, 3], [1.0, 2.0, 0.0]), "got the mean 0 in row 2"),
+        (lambda: CountFit.of([1.5, 2], [1.0, 2.0]), r"got the count 1\.5 in row 0"),
+        (lambda: ReliabilityCurve.of([0, 1, 1], [0.1, 0.2, 1.3]), r"got the probability 1\.3 in row 2"),
+        (lambda: ReliabilityCurve.of([0, 1], [0.1]), "1 of probability and 2 of outcome"),
+        (lambda: ThresholdCurve.of([], []), "0 of probability"),
+    ],
+)
+def test_the_first_wrong_value_is_named(refused, words):
+    with pytest.raises(InvalidInput, match=words):
+        refused()
+
+
 def test_evaluate_scores_only_intervals_that_predict_gives(tmp_path, monkeypatch, capsys):
     pl = pytest.importorskip("polars")
     pytest.importorskip("typer")

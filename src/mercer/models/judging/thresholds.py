@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.base import weights as sample_weights
-from mercer.validation import check_number
+from mercer.validation import check_number, check_paired
 from mercer.words import shortened, shown
 
 Matrix = NDArray[np.float64]
@@ -63,12 +63,10 @@ class ThresholdCurve:
         hit, p = np.asarray(happened).ravel().astype(np.float64), np.asarray(probabilities, dtype=np.float64).ravel()
         w = np.ones(len(p)) if weights is None else sample_weights(weights, len(p))
         w = np.ones(len(p)) if w is None else w
-        if len(p) != len(hit) or not len(p) or not np.isfinite(p).all() or not np.isin(hit, (0, 1)).all():
-            raise InvalidInput(
-                "There must be as many finite probabilities as outcomes 0 or 1",
-                got=f"{len(p)} and {len(hit)}",
-                advice="Pass one outcome for each probability.",
-            )
+        check_paired(
+            "There must be as many finite probabilities as outcomes 0 or 1", "Pass one outcome for each probability.",
+            probability=(p, np.isfinite(p)), outcome=(hit, np.isin(hit, (0, 1))),
+        )  # fmt: skip
         order = np.argsort(-p, kind="stable")
         last = np.flatnonzero(np.append(np.diff(p[order]) != 0, True))  # equal probabilities cannot be separated
         found, alarms = np.cumsum((w * hit)[order])[last], np.cumsum((w * (1 - hit))[order])[last]
