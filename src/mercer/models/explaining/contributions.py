@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from mercer.data.frames import column_names, is_frame, selected
 from mercer.data.points import concatenate, length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
 from mercer.models.explaining.additivity import Groups, column_groups
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample
 from mercer.validation import check_whole_number, generator
+from mercer.words import first_few
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -137,6 +139,15 @@ def contributions(
             got=f"shapes {rows.shape} and {background.shape}",
             advice="Pass the training rows as the background.",
         )
+    if is_frame(rows) and is_frame(background):
+        given, order = column_names(rows), column_names(background)
+        if sorted(given) != sorted(order):
+            raise InvalidInput(
+                "`rows` and `background` must have the same columns",
+                got=f"{first_few(given, 5)} and {first_few(order, 5)}",
+                advice="Pass the training rows as the background.",
+            )
+        rows = selected(rows, order)
     answers = _answers(model, rows, label)
     names, m, d = names_of(rows), length(rows), rows.shape[1]
     table = concatenate(background, rows)
