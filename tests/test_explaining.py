@@ -329,3 +329,12 @@ def test_curves_need_values_and_rows(rows, grid, words):
     model = mc.Ridge().fit(X, X[:, 0])
     with pytest.raises(mc.InvalidInput, match=words):
         mc.partial_dependence(model, X[:rows], 0, grid=grid)
+
+
+def test_a_model_without_probabilities_votes():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    for cls, what in ((mc.LeastSquaresClassifier, "vote for"), (mc.KernelLogisticRegression, "probability of")):
+        model = cls(mc.Gaussian(1.0)).fit(X, y)
+        assert mc.contributions(model, X[:1], X, label="yes").what() == f"{what} yes"
+        assert mc.partial_dependence(model, X, 0, grid=3).what == f"{what} yes"

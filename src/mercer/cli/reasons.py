@@ -124,9 +124,8 @@ def _say_contributions(
 ) -> dict[str, dict[str, float]]:
     """Print the contributions, the largest first, after the mean over the rows `compared`, from which they start."""
     ranked = parts.ranked()
-    what = "prediction" if parts.labels is None else f"probability of {parts.labels[0]}"
     voice.say(
-        f"The {what}, {number(float(parts.predictions[0]))}, is {number(float(parts.mean[0]))}, the mean over "
+        f"The {parts.what()}, {number(float(parts.predictions[0]))}, is {number(float(parts.mean[0]))}, the mean over "
         f"{compared}, plus the contributions of the columns"
         f"{'' if parts.exact else ' (± standard error)'}:"
     )

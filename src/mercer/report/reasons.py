@@ -120,11 +120,10 @@ def _contributed(model: Any, background: Any, total: int, row: Any, names: list[
     rest = ranked[most:]
     if rest:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
-    what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
     over = "" if exposure_of(model) is None else " with the same exposure"
     words = (
-        f"The {what} is {number(float(parts.predictions[0]), 3)}: {number(float(parts.mean[0]), 3)}, the mean "
-        f"over {parts.background(total)}{over}, plus these contributions (Shapley values"
+        f"The {parts.what(show=cell)} is {number(float(parts.predictions[0]), 3)}: "
+        f"{number(float(parts.mean[0]), 3)}, the mean over {parts.background(total)}{over}, plus these contributions (Shapley values"
         + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)

@@ -13,6 +13,7 @@ its reverse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import factorial
 from typing import Any
@@ -26,7 +27,7 @@ from mercer.data.points import concatenate, length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
 from mercer.models.explaining.additivity import Groups, column_groups
-from mercer.models.explaining.answers import Answer, as_table, names_of, sample
+from mercer.models.explaining.answers import Answer, as_table, explained_quantity, names_of, sample
 from mercer.validation import check_whole_number, generator
 from mercer.words import first_few
 
@@ -56,6 +57,7 @@ class Contributions:
     compared : the number of background rows.
     predictions : shape (m,).
     labels : the class whose probability is explained, for each row; None for a regressor.
+    votes : whether the model has no probabilities, so that a vote is explained: 1 for its class, 0 for others.
     """
 
     names: tuple[str, ...]
@@ -65,11 +67,16 @@ class Contributions:
     compared: int
     predictions: Matrix
     labels: tuple[Any, ...] | None = None
+    votes: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether no contribution was estimated by sampling."""
         return not self.errors.any()
+
+    def what(self, row: int = 0, show: Callable[[Any], str] = str) -> str:
+        """The quantity that is explained for a row, in words."""
+        return explained_quantity(None if self.labels is None else show(self.labels[row]), self.votes)
 
     def background(self, total: int, whose: str = "training rows") -> str:
         """The rows that the mean is over, in words, given the number of rows from which they were drawn."""
@@ -176,6 +183,7 @@ def contributions(
         length(background),
         predictions,
         tuple(answer.label for answer in answers) if is_classifier(model) else None,
+        answers[0].votes,
     )
 
 
