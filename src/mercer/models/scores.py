@@ -394,10 +394,3 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
         except (AttributeError, InvalidInput):
             P = None
     return judge(model, X, y, baseline, predictions=predictions, probabilities=P, by="left out")
-
-
-def row_losses(model: Any, y: NDArray[Any], predictions: NDArray[Any]) -> Matrix:
-    """The loss of each row: 1 if its class is wrong, or its squared error."""
-    if is_classifier(model):
-        return (predictions != y).astype(np.float64)
-    return np.asarray((y.astype(np.float64) - predictions) ** 2)

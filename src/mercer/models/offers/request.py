@@ -129,11 +129,9 @@ class Request:
 
         return in_stages(self.clock, rows, stage, complete)
 
-    def used(
-        self, y: Any, rows: int, planned: int, centres: int | None = None, limit: Limit = "time", fitted: bool = False
-    ) -> None:
+    def used(self, y: Any, rows: int, planned: int, centres: int | None = None, limit: Limit = "time") -> None:
         """Record the rows of the last fit, and why they are not all: the plan, or the clock if it stopped it."""
-        if rows < planned or (fitted and self.clock.stop == "time"):
+        if rows < planned:
             limit = "clock"
         elif rows >= len(y) and centres is None:
             limit = ""
