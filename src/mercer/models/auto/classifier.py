@@ -99,7 +99,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
 
-    _added: ClassVar[dict[str, Any]] = AutoModel._added | {"_factors": None}
+    _added: ClassVar[dict[str, Any]] = {"_factors": None}
 
     _: KW_ONLY
     kernel: Any = None

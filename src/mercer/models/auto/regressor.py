@@ -108,7 +108,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     (True, 'poisson')
     """
 
-    _added: ClassVar[dict[str, Any]] = AutoModel._added | {"loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None}
+    _added: ClassVar[dict[str, Any]] = {"loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None}
 
     _: KW_ONLY
     kernel: Any = None
