@@ -796,3 +796,30 @@ def test_whole_numbers_are_not_fitted_with_needles(mixed):
     ends = np.sort([own[:-1], own[1:]], axis=0)
     assert np.corrcoef(own, levels)[0, 1] > 0.98
     assert np.maximum(ends[0] - middle, middle - ends[1]).max() < 0.15 * np.ptp(own)
+
+
+@pytest.mark.parametrize(("loss", "weight"), [("squared", None), ("squared", {0: 1.0, 1: 6.0}), ("hinge", None)])
+def test_the_decision_function_decides(loss, weight):
+    own = np.random.default_rng(4)
+    X = own.normal(size=(200, 1))
+    y = (own.uniform(size=200) < 0.28 * (1 + np.tanh(3 * X[:, 0]))).astype(int)
+    model = AutoClassifier(loss=loss, class_weight=weight, time=0.2).fit(X, y)
+    if loss == "squared":
+        model.softmax_ = dataclasses.replace(
+            model.softmax_, offsets=np.array([0.7, 0.0])
+        )  # as if the data supported offsets
+    grid = np.linspace(-3, 3, 201)[:, None]
+    values, P = model.decision_function(grid), model.predict_proba(grid)
+    assert ((values > 0) == (model.predict(grid) == 1)).all()
+    assert 0 < (values > 0).sum() < 201
+    np.testing.assert_allclose(values, np.log(P[:, 1] / P[:, 0]) + (np.log(6.0) if weight else 0.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [AutoRegressor, AutoClassifier])
+def test_files_of_older_versions_have_defaults(cls):
+    X = np.linspace(-1, 1, 20)[:, None]
+    parameters, fitted, omitted = cls(time=0.1).fit(X, X[:, 0] > 0)._file_state()
+    fitted = {name: value for name, value in fitted.items() if name not in ("last_fit_", "stopped_by_")}
+    old = cls._from_file(parameters, fitted, omitted)
+    assert (old.last_fit_, old.stopped_by_) == (None, None)
+    assert not hasattr(old, "rows_")

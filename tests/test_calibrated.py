@@ -15,6 +15,7 @@ from mercer.models import menu
 from mercer.models.calibrated import CalibratedClassifier
 from mercer.models.choices import with_choices
 from mercer.models.recalibration import Recalibration
+from mercer.models.scores import judge_by_leave_one_out
 from mercer.models.svm.probabilities import Softmax
 
 
@@ -165,6 +166,32 @@ def test_a_model_file_keeps_the_threshold(tmp_path):
     again = menu.refit(fitted, X[:150], y[:150]).model
     assert again.threshold_ == model.threshold_
     assert not hasattr(again, "_left_out")
+
+
+@pytest.mark.parametrize("zeros", [slice(0, 10), slice(30, 40), slice(70, 80)])
+def test_rows_of_weight_zero_are_predicted_without_themselves(zeros):
+    X, y = noisy(80)
+    w = np.ones(80)
+    w[zeros] = 0
+    votes = mc.KernelNeighborsClassifier(mc.Gaussian(1.0), n_neighbors=5)
+    model = CalibratedClassifier(votes).fit(X, y, w)
+    assert model.loo_proba_.shape == (80, 2)
+    np.testing.assert_array_equal(model.loo_proba_[zeros], model.predict_proba(X[zeros]))
+    alone = CalibratedClassifier(votes).fit(X[w > 0], y[w > 0])
+    np.testing.assert_allclose(model.loo_proba_[w > 0], alone.loo_proba_)
+    votes.fit(X, y, w)
+    np.testing.assert_array_equal(votes.loo_proba_[zeros], votes.predict_proba(X[zeros]))
+    for judged in (votes, model):
+        assert 0 < judge_by_leave_one_out(judged, X, y)["accuracy"].value < 1
+
+
+def test_a_class_of_one_row_cannot_be_left_out_by_folds():
+    X, y = noisy(30)
+    rare = np.where(np.arange(30) == 4, "rare", "often")
+    with pytest.raises(InvalidInput, match="two rows of two classes, got one row of 'rare' beside 29 of 'often'"):
+        CalibratedClassifier(mc.SVC(mc.Gaussian(1.0))).fit(X, rare)
+    three = np.where(np.arange(30) == 4, "rare", y)
+    assert CalibratedClassifier(mc.SVC(mc.Gaussian(1.0))).fit(X, three).predict_proba(X).shape == (30, 3)
 
 
 def test_the_choices_of_a_model_are_kept():

@@ -323,6 +323,50 @@ def test_batches_are_the_whole(folder, model, monkeypatch, capsys):
     assert len(json.loads(out)["predictions"]) == 40
 
 
+def test_every_row_of_a_file_can_be_explained_also_without_its_target(tmp_path, monkeypatch, capsys):
+    from mercer.cli import reading
+    from mercer.cli.explaining import explain
+    from mercer.cli.kept_rows import given_rows
+    from mercer.cli.speaking import Voice
+
+    monkeypatch.setattr(reading, "BATCH_ROWS", 10)
+    frame = pl.DataFrame({"a": np.arange(25.0), "b": np.arange(25.0) % 7}).with_columns(y=pl.col("a") + pl.col("b"))
+    model = mc.Ridge(alpha=0.1).fit(frame.select("a", "b"), frame["y"].to_numpy())
+    model.provenance_ = Provenance.of(frame.select("a", "b"), frame["y"].to_numpy(), target="y")
+    model.save(tmp_path / "m")
+    path = str(tmp_path / "d.csv")
+    frame.with_columns(y=pl.when(pl.col("a") == 3).then(None).otherwise(pl.col("y"))).write_csv(path)
+    voice = Voice()
+    first, later = (given_rows(voice, model, model.provenance_, path, {}, row) for row in (1, 24))
+    assert (first.before, first.last, first.more) == (0, 10, True)
+    assert (later.before, later.last, later.more) == (20, 25, False)
+    assert (first.target(3), first.target(4), later.target(3)) == (None, 8.0, 25.0)
+    assert len(first.y) == 9
+    settings = {"data": path, "label": None, "top": 3, "proof": False, "reading": {}}
+    explain(voice, str(tmp_path / "m"), row=24, **settings)
+    assert "row 24 of" in (out := capsys.readouterr().out)
+    assert "actual 25" in out
+    with pytest.raises(mc.InvalidInput, match="from 1 to 25, got 26"):
+        explain(voice, str(tmp_path / "m"), row=26, **settings)
+    explain(voice, str(tmp_path / "m"), row=None, **settings)
+    out, err = capsys.readouterr()
+    assert "on 9 of the first 10 rows of" in " ".join(out.split())
+    assert "1 row of" in err
+    assert "has no column" not in err
+
+
+def test_files_are_not_written_to_standard_output(tmp_path, monkeypatch):
+    from mercer.cli.destinations import require_outputs
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("mine")
+    for option in ("--out", "--report", "--plot"):
+        with pytest.raises(mc.InvalidInput, match=f"{option} must be the name of a file, got -, which is standard"):
+            require_outputs({option: "-"}, inputs=())
+    with pytest.raises(mc.InvalidInput, match="--force to replace"):
+        require_outputs({"--out": "./-"}, inputs=())
+
+
 def test_evaluate(folder, model, classifier, capsys):
     code, out, _ = told(capsys, "evaluate", model, folder / "new.csv", "--json")
     answer = json.loads(out)

@@ -272,6 +272,73 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     assert "90 % interval score" in scores_section(judgement, visits)
 
 
+def test_the_best_threshold_may_predict_nothing():
+    curve = ThresholdCurve.of([0, 1], [1.0, 0.2])
+    best = curve.best(costs=(1, 10))
+    assert curve.at(best) == 0
+    assert curve.cost(1, 10)[curve.at(best)] == curve.cost(1, 10).min() == 0.5
+    assert best == pytest.approx(1.0)
+    assert ThresholdCurve.of([0, 1], [0.8, 0.2]).best(costs=(1, 10)) == pytest.approx(0.9)
+    close = ThresholdCurve.of([1, 0], [np.nextafter(0.5, 1), 0.5])
+    assert close.at(close.best()) == 1
+
+
+def test_targets_and_weights_that_would_give_nan_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    gap = np.where(np.arange(40) == 3, np.nan, y)
+    with pytest.raises(InvalidInput, match=r"NaN.*in row 3"):
+        mc.feature_importance(mc.Ridge().fit(X, y), X, gap)
+    counts = mc.GLM(family="poisson").fit(X, np.arange(40) % 3)
+    with pytest.raises(InvalidInput, match="counts ≥ 0, which the model predicts, got -1 in row 5"):
+        mc.feature_importance(counts, X, np.where(np.arange(40) == 5, -1, 1))
+    model = mc.LogisticRegression().fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(InvalidInput, match=r"y must hold classes of the model, got .* and no class. Pass .*'yes'"):
+        mc.threshold_curve(model, X, y > 0)
+    with pytest.raises(InvalidInput, match=r"got -5\.0 in row 1"):
+        ThresholdCurve.of([0, 1, 1], [0.1, 0.2, 0.3], weights=[1, -5, 1])
+    with pytest.raises(InvalidInput, match="all of one kind"):
+        scores_by_class([1, 2, 2], ["1", "2", "2"])
+    with pytest.raises(InvalidInput, match="got 2 and 1"):
+        scores_by_class(["a", "b"], ["a"])
+    assert [one.rows for one in scores_by_class(np.array(["a", "b"], dtype=object), ["a", "a"])] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (lambda: ThresholdCurve.of([0, 1, 0], [0.1, np.nan, 0.3]), "got the probability nan in row 1"),
+        (lambda: ThresholdCurve.of([0, 2], [0.1, 0.2]), "got the outcome 2 in row 1"),
+        (lambda: CountFit.of([1, 2, 3], [1.0, 2.0, 0.0]), "got the mean 0 in row 2"),
+        (lambda: CountFit.of([1.5, 2], [1.0, 2.0]), r"got the count 1\.5 in row 0"),
+        (lambda: ReliabilityCurve.of([0, 1, 1], [0.1, 0.2, 1.3]), r"got the probability 1\.3 in row 2"),
+        (lambda: ReliabilityCurve.of([0, 1], [0.1]), "1 of probability and 2 of outcome"),
+        (lambda: ThresholdCurve.of([], []), "0 of probability"),
+    ],
+)
+def test_the_first_wrong_value_is_named(refused, words):
+    with pytest.raises(InvalidInput, match=words):
+        refused()
+
+
+def test_evaluate_scores_only_intervals_that_predict_gives(tmp_path, monkeypatch, capsys):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("typer")
+    from mercer.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=80)
+    table = pl.DataFrame({"x": x, "y": np.sin(x)})
+    table.write_csv("d.csv")
+    for name, known in (("SVR", False), ("KernelRidge", True)):
+        getattr(mc, name)(mc.Gaussian(1.0)).fit(table.select("x"), table["y"]).save("m.mercer")
+        assert run(["evaluate", "m.mercer", "d.csv", "-t", "y", "--json"]) == 0
+        names = {score["name"] for score in json.loads(capsys.readouterr().out)["scores"]}
+        assert ("90 % coverage" in names, "RMSE" in names) == (known, True)
+        assert run(["predict", "m.mercer", "d.csv", "-i", "0.9"]) == (0 if known else 2)
+        capsys.readouterr()
+
+
 def test_the_report_names_recall_precision_and_the_rows_of_each_bin():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 1))

@@ -306,3 +306,35 @@ def test_an_outlier_does_not_stretch_the_grid_of_an_effect():
     grid = mc.partial_dependence(model, stretched, 0).grids[0]
     assert len(grid) > 15
     assert grid.max() <= X[:, 0].max()
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_in_another_order_are_the_same_columns(library):
+    rng = np.random.default_rng(0)
+    X = library.DataFrame({"a": rng.normal(size=40), "b": 10 + rng.normal(size=40)})
+    model = mc.KernelRidge(mc.Gaussian(2.0), alpha=0.1).fit(X, np.asarray(X["a"]))
+    expected, found = (mc.contributions(model, X[:1][names], X) for names in (["a", "b"], ["b", "a"]))
+    assert found.names == expected.names == ("a", "b")
+    np.testing.assert_array_equal(found.values, expected.values)
+    other = library.DataFrame({"a": [1.0], "c": [2.0]})
+    with pytest.raises(mc.InvalidInput, match="must have the same columns, got a, c and a, b"):
+        mc.contributions(model, other, X)
+
+
+@pytest.mark.parametrize(
+    ("rows", "grid", "words"), [(40, 0, "`grid`"), (40, -3, "`grid`"), (0, 25, "X must have rows")]
+)
+def test_curves_need_values_and_rows(rows, grid, words):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = mc.Ridge().fit(X, X[:, 0])
+    with pytest.raises(mc.InvalidInput, match=words):
+        mc.partial_dependence(model, X[:rows], 0, grid=grid)
+
+
+def test_a_model_without_probabilities_votes():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    for cls, what in ((mc.LeastSquaresClassifier, "vote for"), (mc.KernelLogisticRegression, "probability of")):
+        model = cls(mc.Gaussian(1.0)).fit(X, y)
+        assert mc.contributions(model, X[:1], X, label="yes").what() == f"{what} yes"
+        assert mc.partial_dependence(model, X, 0, grid=3).what == f"{what} yes"

@@ -7,10 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
+from mercer import InvalidInput, KernelGLM, Spectrum
 from mercer.models import menu
-from mercer.models.auto.plan import Clock
+from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
+from mercer.models.explaining.similar import kept_rows
 from mercer.models.offers import request as requests
+from mercer.models.offers.request import sample
+from mercer.models.provenance import Provenance
 
 NAMES = [(task, name) for task in ("regression", "classification") for name in menu.MENU[task] if name != "auto"]
 
@@ -115,3 +119,93 @@ def test_counts_that_vary_more_than_poissons_are_negative_binomial():
     assert wide.choices[-1].startswith("negative binomial, since the variance of the counts is")
     narrow, widened = (np.ptp(fitted.model.predict_interval(X), axis=1).mean() for fitted in (plain, wide))
     assert widened > 1.5 * narrow
+
+
+def test_a_threshold_of_an_automatic_model_is_chosen_on_the_rows_of_its_fit(standing):
+    X, y = data("classification", "auto", 1500)
+    fitted = menu.fit("auto", X, y, task="classification", decision={"threshold": "f1"}, time=0.02)
+    inside = fitted.model.model_
+    assert len(fitted.rows) < 1500
+    assert ((inside.loo_proba_[:, 1] > 0.5) == (y[fitted.rows] == "yes")).mean() > 0.8
+    assert fitted.model.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_kept_rows_of_a_sample_are_found_in_the_file(standing, task):
+    pytest.importorskip("polars")
+    from mercer.cli.kept_rows import places_of, targets_of
+
+    X, y = data(task, "svm", 300)
+    places = np.arange(300) + 7  # in the file, other rows come first
+    fitted = menu.fit("svm", X, y, task=task, time=1e-4)
+    points = kept_rows(fitted.model)[0]
+    origin = Provenance.of(X, y, classes=task == "classification", places=places, fitted=fitted.rows)
+    assert origin.rows == 300 > len(fitted.rows) == len(origin.places)
+    found = places_of(fitted.model, origin, points.n)
+    np.testing.assert_array_equal(points.raw, X[np.subtract(found, 7)])
+    assert targets_of(fitted.model, origin, points.n) == y[np.subtract(found, 7)].tolist()
+
+
+def test_penalties_are_tried_in_both_directions(standing):
+    scores = {1.0: 0.5, 0.1: 0.4, 0.01: 0.3, 0.001: 0.9, 10.0: 0.45, 100.0: 0.7}
+    tried = []
+
+    def candidate(alpha):
+        return f"alpha = {alpha:g}", lambda: (tried.append(alpha) or alpha, scores[alpha])
+
+    request = requests.Request("regression", None, False, Plan(1.0, 9), Clock(1.0), None, 0, lambda *_: None)
+    paths = ((1.0, 0.1, 0.01, 0.001), (10.0, 100.0))
+    assert request.best((map(candidate, path) for path in paths), "score", 9, 9) == 100.0
+    assert tried == [1.0, 0.1, 0.01, 10.0, 100.0]
+    assert request.choices == ["alpha = 100, the best of 5 candidates (score 0.7)"]
+
+
+def test_few_noisy_rows_get_a_large_penalty():
+    own = np.random.default_rng(1)
+    X = own.normal(size=(60, 8))
+    y = own.uniform(size=60) < 1 / (1 + np.exp(-0.3 * X[:, 0]))
+    assert menu.fit("linear", X, y, task="classification").choices[0].startswith("alpha = 100, ")
+
+
+def test_the_penalty_of_a_negative_binomial_model_is_chosen_for_it():
+    own = np.random.default_rng(3)
+    X = own.uniform(-3, 3, size=(200, 1))
+    mean = 8 * np.exp(np.sin(X[:, 0]))
+    y = own.negative_binomial(2, 2 / (2 + mean)).astype(float)
+    fitted = menu.fit("poisson", X, y)
+    assert fitted.choices[0].startswith("alpha = 1, ")
+    assert sum(choice.startswith("alpha") for choice in fitted.choices) == 1
+    of_poisson = KernelGLM(family=fitted.model.family, alpha=10.0).fit(X, y)  # the best penalty for that distribution
+    assert fitted.model.loo_score_ > of_poisson.loo_score_
+
+
+def test_a_fit_to_more_rows_keeps_a_rare_class(standing):
+    X, y = data("classification", "neighbors", 3000)
+    y = np.where(np.arange(3000) % 1000 == 9, "rare", y)
+    part = np.r_[:1500, 2009]
+    fitted = menu.fit("neighbors", X[part], y[part], task="classification", time=1e-4, random_state=3)
+    again = menu.refit(fitted, X, y)
+    assert again.last.rows < 300
+    assert again.model.model_.classes_.tolist() == ["no", "rare", "yes"]
+    np.testing.assert_array_equal(again.rows, sample(y, again.last.rows, "classification", 3))
+    assert again.model.predict_proba(X[:2]).shape == (2, 3)
+
+
+def test_local_models_of_texts(standing):
+    words, y = ["abc", "abd", "xyz", "xyw"] * 30, np.repeat([[0.0, 1.0, 5.0, 6.0]], 30, axis=0).ravel()
+    for time in (1.0, 1e-9):
+        for name in ("neighbors", "nw"):
+            fitted = menu.fit(name, words, y, kernel=Spectrum(2), time=time)
+            assert fitted.model.predict(["abc"])[0] < 1 < 4 < fitted.model.predict(["xyz"])[0]
+            assert (len(fitted.rows) == 120) == (time == 1.0)
+    with pytest.raises(InvalidInput, match=r"numbers as X.*NadarayaWatsonRegressor"):
+        menu.fit("local", words, y, kernel=Spectrum(2))
+
+
+def test_the_time_is_also_for_the_fit_that_chooses_a_threshold(standing, monkeypatch):
+    monkeypatch.setattr(menu, "LEFT_OUT_ROWS", 200)
+    X, y = data("classification", "auto", 220)
+    by_f1 = {"threshold": "f1"}
+    for n, decision, time in ((220, by_f1, 0.01), (220, {"threshold": 0.3}, 0.02), (190, by_f1, 0.02)):
+        fitted = menu.fit("auto", X[:n], y[:n], task="classification", decision=decision, time=0.02)
+        assert fitted.model.model_.time == fitted.model.model.time == time

@@ -94,6 +94,25 @@ def test_other_models_are_refused():
         mc.plan(mc.SVC(), n=10, d=2)
     with pytest.raises(mc.InvalidInput, match="model 'ridge' for regression can be planned without a fit, got 'svm'"):
         menu.plan("svm", np.ones((3, 1)), np.ones(3))
+    with pytest.raises(mc.InvalidInput, match="got 'ridge' for classification"):
+        menu.plan("ridge", np.ones((3, 1)), np.array([0, 1, 1]), task="classification")
+
+
+def test_the_shell_plans_for_the_time_of_one_fit(tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    from mercer.cli import fitting
+    from mercer.cli.speaking import Voice
+
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{i},{i % 7}.5\n" for i in range(60)))
+    planned = []
+    monkeypatch.setattr(fitting.menu, "plan", lambda name, X, y, **given: planned.append(given["time"]))
+    monkeypatch.setattr(fitting, "_say_plan", lambda voice, plan: None)
+    settings = {"kernel": None, "model": "ridge", "task": "regression", "out": None, "test_size": None, "roles": {}}
+    settings |= {"drop_missing_target": False, "centers": None, "seed": 0, "reading": {}, "budget": 64.0, "plan": True}
+    for more in ({"report": None, "refit": False}, {"report": "r.html", "refit": True}):
+        fitting.fit(Voice(), str(tmp_path / "d.csv"), "y", **settings, **more)
+    fitting.fit(Voice(), str(tmp_path / "d.csv"), "y", **settings, report=None, refit=False, folds=5)
+    assert planned == pytest.approx([60.0, (60.0 - 6.4) / 2, 10.0])
 
 
 def test_the_time_follows_the_work():

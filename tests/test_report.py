@@ -14,9 +14,11 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
+from mercer.models.explaining.effort import Effort
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
 from mercer.report import frames
+from mercer.report.plots import COVERAGES, Plots
 from mercer.report.source import source
 from mercer.tuning.folds import make_folds
 
@@ -433,3 +435,20 @@ def test_data_are_named_missing_cells_are_missing_and_the_last_column_has_its_li
     assert ">missing</td>" in page
     assert ">None</td>" not in page
     assert "1 other column" not in page
+
+
+def test_intervals_of_other_groups_are_those_that_the_saved_model_has():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(40), 6)
+    x = rng.normal(size=240)
+    X, y = np.column_stack([rng.normal(size=40)[group], x]), x + 3 * rng.normal(size=40)[group]
+    train, test = group < 20, group >= 20
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X[train], y[train])
+    judgement = judge(model, X[test], y[test], intervals=True, apart=True, groups=group[test])
+    plots = Plots(
+        model, X[train], y[train], X[test], y[test], judgement, "y", ["a", "b"], np.arange(2), Effort.of(model)
+    )
+    assert isinstance(plots._with_intervals, mc.ConformalRegressor)
+    low, high = judgement.intervals.T
+    shown = dict(zip(COVERAGES, plots._coverage().observed))
+    assert shown[0.9] == pytest.approx(np.mean((low <= y[test]) & (y[test] <= high)))

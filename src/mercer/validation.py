@@ -161,6 +161,26 @@ step.
     raise _refusal(value, name, kind, "None", advice)
 
 
+def check_paired(required: str, advice: str, **columns: tuple[Any, Any]) -> None:
+    """Refuse columns that are empty or of different lengths, or hold a wrong value: the first of them is named.
+
+    Each column is a pair: its numbers, and which of them are right.
+
+    >>> check_paired("Means must be > 0", "Check them.", mean=(np.array([1.0, -2.0]), np.array([True, False])))
+    Traceback (most recent call last):
+        ...
+    mercer.errors.InvalidInput: Means must be > 0, got the mean -2 in row 1. Check them.
+    """
+    lengths = [len(values) for values, _ in columns.values()]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        counted = " and ".join(f"{n} of {name}" for n, name in zip(lengths, columns))
+        raise InvalidInput(required, got=f"columns of different lengths, or empty ones: {counted}", advice=advice)
+    for name, (values, right) in columns.items():
+        if not np.all(right):
+            row = int(np.argmin(right))
+            raise InvalidInput(required, got=f"the {name} {float(values[row]):g} in row {row}", advice=advice)
+
+
 def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """The generator that a parameter of this name stands for: a seed, a generator of NumPy (also an old one), None.
 

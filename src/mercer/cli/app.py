@@ -288,7 +288,7 @@ def predict(
     """Predict the rows of a file."""
     header.require_file(model)
     header.check(data, None, {}, reading)
-    destinations.require_outputs({"--out": out}, inputs=(data, model), force=force)
+    destinations.require_outputs({"--out": None if out == "-" else out}, inputs=(data, model), force=force)
     from mercer.cli import predicting
 
     predicting.predict(voice, model, data, interval=interval, proba=proba, out=out, keep=keep, reading=reading)

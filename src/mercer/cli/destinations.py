@@ -47,13 +47,19 @@ def require_outputs(
     known = header or {}
     taken: dict[str, str] = {}
     for option, path in outputs.items():
-        if path is None or path == "-":
+        if path is None:
             continue
         if path.startswith("--"):
             raise InvalidInput(
                 f"{option} must be followed by the name of a file", got=f"{path}, the name of an option",
                 advice=f"Write the name after {option}; a file that begins with two dashes is ./{path}.",
             )  # fmt: skip
+        if path == "-":  # `predict` prints its table; other outputs are files
+            raise InvalidInput(
+                f"{option} must be the name of a file",
+                got="-, which is standard output",
+                advice="Choose a name, or ./- for a file that is called so. Nothing was written.",
+            )
         require_writable(path)
         place = os.path.realpath(Path(path).expanduser())
         if os.path.exists(place) and not os.path.isfile(place):  # a pipe or device may take several outputs

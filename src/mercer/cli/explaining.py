@@ -13,6 +13,7 @@ from mercer.cli.predicting import reading_for
 from mercer.cli.reasons import explain_row
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import importance_facts, readable, say_scores, score_facts, scores_title
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.auto.record import Choices
 from mercer.models.base import innermost, unwrapped
@@ -36,7 +37,7 @@ def explain(
     """Describe a saved model, or explain its prediction of one row."""
     model = mc.load(path)
     origin = provenance(model)
-    given = None if data is None else given_rows(voice, model, origin, data, reading_for(origin, reading))
+    given = None if data is None else given_rows(voice, model, origin, data, reading_for(origin, reading), row or 1)
     if row is not None:
         explain_row(voice, path, model, origin, given, row, label=label, top=top)
         return
@@ -95,8 +96,14 @@ def _importance(voice: Voice, model: Any, origin: Provenance, given: Given | Non
         if given.y is None:
             voice.note(f"feature importance needs the target, and {given.name} has no column {origin.target!r}")
             return None
+        unknown = length(given.X) - len(given.y)
+        if unknown:
+            voice.note(f"{count(unknown, 'row')} of {given.name} without a target: not used for feature importance")
+        if len(given.y) < 2:
+            return None
+        rows = f"of the first {given.last:,} rows of {given.name}" if given.more else f"rows of {given.name}"
         with voice.progress("feature importance"), warnings_as_notes(voice):
-            importance, rows = measured_importance(model, given.X, given.y), f"rows of {given.name}"
+            importance = measured_importance(model, take(given.X, given.known), given.y)
     if importance is None:
         if len(origin.columns) > 1:
             voice.note("the model file has no feature importance: pass a file with the target as --data to measure it")

@@ -112,13 +112,16 @@ def fit(
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
     apart, exposure = problem.groups is not None or problem.times is not None, problem.exposure
-    if plan:
-        last_fit = menu.plan(model, X, y, kernel=expression, roles=problem.roles, centers=centers, time=budget)
-        _say_plan(voice, last_fit)
-        return test
     several = cross_validation_folds(problem, folds, repeat, seed)
     refit = refit and len(test) > 0
     fits, available = len(several) + 1 + refit, time_to_fit(budget, report is not None)
+    if plan:
+        last_fit = menu.plan(
+            model, X, y, task=problem.task, kernel=expression, roles=problem.roles, centers=centers,
+            time=available / fits,
+        )  # fmt: skip
+        _say_plan(voice, last_fit)
+        return test
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": available / fits,
         "centers": centers, "random_state": seed, "class_weight": "balanced" if balance else None,
@@ -178,7 +181,7 @@ def fit(
         data="standard input" if data == "-" else Path(data).name, target=problem.target,
         target_type=problem.target_type, left_out=problem.left_out,
         exposure=None if exposure is None else exposure[rows],
-        held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
+        fitted=fitted.rows, held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
         background=kept_background(final, problem.X[rows]),

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from mercer.cli.predicting import as_classes, inputs_of, targets_in
 from mercer.cli.reading import batches
 from mercer.cli.speaking import Voice
 from mercer.data import frames
+from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
 from mercer.models.explaining.contributions import background_rows
@@ -21,38 +23,63 @@ from mercer.models.provenance import Provenance
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The first rows of a file.
+    """Consecutive rows of a file: its first ones, or those around one row.
 
     Attributes
     ----------
     name : str
         The name of the file.
-    X, y : array or frame, array
-        The rows as the model reads them, and their targets; None if the file has no target.
+    X
+        The rows as the model reads them.
+    y, known
+        The targets of the rows that have one, and the positions of these rows; y is None if the file has no target.
+    before
+        The number of rows of the file before these.
+    more
+        Whether the file goes on after these.
     """
 
     name: str
     X: Any
     y: Any
+    known: NDArray[np.int64]
+    before: int
+    more: bool
+
+    @property
+    def last(self) -> int:
+        """The number of the last of these rows in the file, counted from 1."""
+        return self.before + length(self.X)
+
+    def target(self, i: int) -> Any:
+        """The target of the row at this position; None if it is not known."""
+        at = np.flatnonzero(self.known == i)
+        return self.y[at[0]] if self.y is not None and len(at) else None
 
 
-def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading: dict[str, Any]) -> Given:
-    """The first rows of a file, with their targets if it has them."""
+def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading: dict[str, Any], row: int = 1) -> Given:
+    """The first rows of a file, or those around the row of this number, with their targets if it has them."""
     p = getattr(model, "n_features_in_", None)
     with batches(data, origin.columns, n_features=p, keep=True, apart=None, **reading) as (tables, notes):
-        table = next(tables, None)
+        table, before = next(tables, None), 0
         for note in notes:
             voice.note(note)
         if table is None:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
-        known = table.label is not None or (
+        following = next(tables, None)
+        while following is not None and before + table.rows < row:
+            before += table.rows
+            table, following = following, next(tables, None)
+        has_target = table.label is not None or (
             isinstance(table.frame, pl.DataFrame) and origin.target in table.frame.columns
         )
-        y = targets_in(table, origin.target, origin, 0)[0] if known else None
+        targets = targets_in(table, origin.target, origin, before)[0] if has_target else None
         X = inputs_of(table)
-    if y is None or y.null_count():
-        return Given(data, X, None)
-    return Given(data, X, as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy())
+    if targets is None:
+        return Given(data, X, None, np.arange(0), before, following is not None)
+    known, targets = np.flatnonzero(targets.is_not_null().to_numpy()), targets.drop_nulls()
+    y = as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
+    return Given(data, X, y, known, before, following is not None)
 
 
 def has_columns(X: Any) -> bool:
@@ -93,7 +120,7 @@ def targets_of(model: Any, origin: Provenance, n: int) -> list[Any]:
 
 
 def _positions(model: Any, origin: Provenance, n: int) -> list[int]:
-    """The position among the training rows of each of the n rows that a model keeps; empty if not known."""
+    """The position among the rows of the last fit of each of the n rows that a model keeps; empty if not known."""
     rows = len(origin.places)
     support = [int(i) for i in getattr(innermost(model), "support_", ())]
     if n == len(support) and max(support, default=0) < rows:

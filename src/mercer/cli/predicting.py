@@ -21,6 +21,8 @@ from mercer.cli.tables import complete
 from mercer.errors import InvalidInput
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
 from mercer.models.judging.cautions import Caution
+from mercer.models.judging.held_out_intervals import own_intervals
+from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.new_rows import Watch
 from mercer.models.judging.unseen import unseen_classes
 from mercer.models.provenance import Provenance, provenance
@@ -190,7 +192,8 @@ def evaluate(
         warnings_as_notes(voice),
         missing_values_located(frame, data, places),
     ):
-        judgement = judge(model, frame, truth, origin.baseline, intervals=True)
+        # Only intervals that `predict` gives: none from the residuals of these rows.
+        judgement = judge(model, frame, truth, origin.baseline, intervals=own_intervals(model, frame, COVERAGE))
     cautions = _doubts(model, origin, frame, truth)
     for caution in cautions:
         voice.note(caution.words)

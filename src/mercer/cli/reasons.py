@@ -36,13 +36,14 @@ def explain_row(
         background, total, whose = kept_table(origin.background, origin), origin.rows, "training rows"
     places = [] if points is None else places_of(model, origin, points.n)
     if given is not None:
-        if not 1 <= row <= length(given.X):
+        at = row - 1 - given.before
+        if not 0 <= at < length(given.X):
             raise InvalidInput(
-                f"--row must be a row of {given.name}, from 1 to {length(given.X):,}",
+                f"--row must be a row of {given.name}, from 1 to {given.last:,}",
                 got=str(row),
                 advice="Count from 1, without the header.",
             )
-        X, truth, where = take(given.X, [row - 1]), None if given.y is None else given.y[row - 1], given.name
+        X, truth, where = take(given.X, [at]), given.target(at), given.name
         if background is None:
             background, total, whose = given.X, length(given.X), f"rows of {given.name}"
     else:
@@ -123,9 +124,8 @@ def _say_contributions(
 ) -> dict[str, dict[str, float]]:
     """Print the contributions, the largest first, after the mean over the rows `compared`, from which they start."""
     ranked = parts.ranked()
-    what = "prediction" if parts.labels is None else f"probability of {parts.labels[0]}"
     voice.say(
-        f"The {what}, {number(float(parts.predictions[0]))}, is {number(float(parts.mean[0]))}, the mean over "
+        f"The {parts.what()}, {number(float(parts.predictions[0]))}, is {number(float(parts.mean[0]))}, the mean over "
         f"{compared}, plus the contributions of the columns"
         f"{'' if parts.exact else ' (± standard error)'}:"
     )

@@ -71,11 +71,12 @@ def most_important(importance: Importance) -> str:
     >>> most_important(Importance(("a", "b", "c"), (0.5, 2.0, 0.0), (0.1, 0.2, 0.0), "RMSE", 3.0, 90, 5))
     'Most important columns: b (RMSE + 2), a (+ 0.5).'
     >>> most_important(Importance(("a", "b"), (0.0, 0.0), (0.0, 0.0), "RMSE", 3.0, 90, 5))
-    'Most important columns: none; the RMSE does not rise when a column is shuffled.'
+    'Most important columns: none; no rise of the RMSE when a column is shuffled is larger than its spread.'
     """
     shown = [(name, rise) for name, rise, spread in importance.ranked if rise > spread][:NAMED]
     if not shown:
-        return f"Most important columns: none; the {importance.measure} does not rise when a column is shuffled."
+        rise = f"no rise of the {importance.measure} when a column is shuffled is larger than its spread"
+        return f"Most important columns: none; {rise}."
     rises = [f"+ {number(rise, 2, padded=False)}" for _, rise in shown]
     words = [f"{one_line(name, 40)} ({rise})" for (name, _), rise in zip(shown, rises)]
     words[0] = f"{one_line(shown[0][0], 40)} ({importance.measure} {rises[0]})"

@@ -77,7 +77,10 @@ class Saved:
         save(self, path, overwrite=overwrite)
 
     _added: ClassVar[dict[str, Any]] = {}
-    """Attributes of a fitted model that files of older versions lack, with the values for such files."""
+    """Attributes of a fitted model that files of older versions lack, with the values for such files.
+
+    A subclass names its own; those of its parents are kept.
+    """
 
     def _require_sound(self) -> None:
         """Refuse a loaded model that `fit` could not have made, although its kinds and dimensions are right."""
@@ -126,7 +129,10 @@ class Saved:
         unknown = set(parameters) - set(defaults)
         if unknown:
             raise damaged(f"{min(unknown)[:60]!r}, which a {cls.__name__} does not have")
-        state = defaults | parameters | (cls._added if fitted else {}) | fitted
+        added: dict[str, Any] = {}
+        for base in reversed(cls.__mro__ if fitted else ()):
+            added |= vars(base).get("_added", {})
+        state = defaults | parameters | added | fitted
         if any(state[name] is inspect.Parameter.empty for name in defaults):
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)
@@ -145,9 +151,10 @@ class Saved:
                 # `hasattr` of a public attribute must answer no, and so the error is an AttributeError, too.
                 kind = InvalidInput if name.startswith("_") else NotInFile
                 raise kind(
-                    f"This attribute of {type(self).__name__} needs the rows that the model was fitted to",
-                    got="a model that does not keep them: it was loaded from a file, or fitted in batches",
-                    advice="Fit the model again, to an array, and use the attribute before saving.",
+                    f"{type(self).__name__} needs its training rows here, which are not in a model file and are not kept by "
+                    "a fit in batches",
+                    got="a model without them",
+                    advice="Fit the model again, to an array, and use this attribute before saving.",
                 )
             return object.__getattribute__(self, name)  # raises the original AttributeError again
 

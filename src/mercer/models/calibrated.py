@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import take
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
 from mercer.models.auto.classifier import AutoClassifier
@@ -118,7 +118,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
         self._check()
         data = self._labelled(X, y, sample_weight)
         model = _fitted(clone(self.model), data.points.raw, data.classes[data.codes], data.weights)
-        return self._calibrate(model, data)
+        return self._calibrate(model, data, X)
 
     @classmethod
     def around(cls, model: Any, X: Any, y: Any, sample_weight: Any = None, **parameters: Any) -> Self:
@@ -132,7 +132,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
         """
         self = cls(with_choices(model), **parameters)
         self._check()
-        return self._calibrate(model, self._labelled(X, y, sample_weight))
+        return self._calibrate(model, self._labelled(X, y, sample_weight), X)
 
     def around_again(self, model: Any) -> CalibratedClassifier:
         """The same calibration and threshold around another fit of the same model, such as one to more rows."""
@@ -162,8 +162,8 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
         return Labelled.of(training_points(X), y, sample_weight, model=type(self).__name__, regressor="KernelRidge")
 
-    def _calibrate(self, model: Any, data: Labelled) -> Self:
-        """Calibrate a fitted model on left-out rows, and choose the threshold."""
+    def _calibrate(self, model: Any, data: Labelled, X: Any) -> Self:
+        """Calibrate a fitted model on left-out rows, and choose the threshold. X are all rows, also of weight 0."""
         self.model_, self.classes_ = model, np.asarray(model.classes_)
         at, by_f1 = self._label_position(), isinstance(self.threshold, str)
         P, self._left_out = np.empty((0, len(self.classes_))), None
@@ -183,13 +183,27 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
             self.threshold_ = float(self.threshold)
         ones = np.ones(len(data)) if data.counts is None else data.counts
         self._factors = class_weights(self.class_weight, self.classes_, data.codes, ones)
-        if len(rows) == data.kept[-1] + 1:  # every row was left out, and none has weight 0
-            self._left_out = P[np.argsort(rows)]
+        if len(rows) == len(data):  # every row was left out
+            self._left_out = self._everywhere(P[np.argsort(rows)], data, X)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         return self
+
+    def _everywhere(self, P: Matrix, data: Labelled, X: Any) -> Matrix | None:
+        """Probabilities of all rows: of left-out rows, and those of the model for rows of weight 0, not in its fit.
+
+        None if the model compares with a matrix of similarities, whose columns are those of the fit.
+        """
+        n = length(X)
+        if n == len(data):
+            return P
+        if get_tags(self.model_).input_tags.pairwise:
+            return None
+        whole, others = np.empty((n, P.shape[1])), np.setdiff1d(np.arange(n), data.kept)
+        whole[data.kept], whole[others] = P, self.predict_proba(take(X, others))
+        return whole
 
     def _recalibrated(self, P: Matrix, data: Labelled, rows: Index) -> Recalibration:
         """The calibration of probabilities of left-out rows.
@@ -235,7 +249,15 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
         if P is not None and len(P) == len(data):
             return np.arange(len(data)), P
         n, unfitted = len(data), with_choices(self.model_)
-        smallest = int(np.bincount(data.codes).min())
+        counts = np.bincount(data.codes)
+        smallest, alone = int(counts.min()), int(counts.argmin())
+        if np.sort(counts)[-2] < 2:  # without that row, one class is left
+            raise InvalidInput(
+                "Calibration by left-out rows needs at least two rows of two classes",
+                got=f"one row of {shown(data.classes[alone])} beside {counts.max():,} of "
+                f"{shown(data.classes[counts.argmax()])}",
+                advice="Add rows of that class, or pass a model with leave-one-out probabilities in closed form.",
+            )
         number = self.cv if n <= LEFT_OUT_ROWS else max(2, round(n / HELD_OUT_ROWS))
         folds = make_folds(
             n, min(number, n), y=data.codes, stratify=smallest >= number, random_state=self.random_state

@@ -26,15 +26,16 @@ from mercer.data.points import take
 from mercer.data.roles import Role
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
+from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit
 from mercer.models.base import weights
-from mercer.models.calibrated import calibrates_itself, decision_in_words
+from mercer.models.calibrated import LEFT_OUT_ROWS, calibrates_itself, decision_in_words
 from mercer.models.choices import with_choices
 from mercer.models.offers import columns, gaussian_process, local, margins, penalised
-from mercer.models.offers.request import Request
+from mercer.models.offers.request import Index, Request, sample
 from mercer.models.provenance import Task
-from mercer.validation import check_number, generator
+from mercer.validation import check_number
 
 EXACT = 5000
 """Up to this number of rows, a function that is tuned by folds is a sum over all of them."""
@@ -58,6 +59,10 @@ class Fitted:
         Whether the planned work was completed within the time limit.
     last : LastFit
         The number of rows that the last fit used, and why not more; printed, it is a sentence.
+    rows
+        The positions of the rows that the model was fitted to, in their order.
+    task, seed
+        The task, and the seed of its samples.
     """
 
     model: Any
@@ -65,6 +70,9 @@ class Fitted:
     columns: tuple[Role, ...]
     in_time: bool
     last: LastFit
+    rows: Index
+    task: Task
+    seed: int
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -167,22 +175,24 @@ def fit(
     assigned = Roles.of(roles)
     _require_roles(name, assigned, centers)
     y = np.asarray(y)
+    by_f1 = (decision or {}).get("threshold") == "f1"
     clock = Clock(check_number(time, "time", above=0, infinite=True, such_as=60))
     made_kernel, found = (kernel, ()) if kernel is not None else default_kernel(name, X, assigned)
     request = Request(
         task, made_kernel, kernel is not None, Plan(time, len(y)), clock, centers, random_state,
         progress or (lambda text, share=None: None), assigned.features | assigned.others,
-        _relative(sample_weight, len(y)), class_weight,
+        _relative(sample_weight, len(y)), class_weight, 1 + (by_f1 and len(y) > LEFT_OUT_ROWS),
     )  # fmt: skip
     model = offer.fit(request, X, y)
     found = model.columns_.roles if hasattr(model, "columns_") else found
     assert request.last is not None
+    rows = model.rows_ if isinstance(model, AutoModel) else request.sample(y, request.last.rows)
     if task == "classification":
-        model = _calibrated(request, request.last, model, X, y, dict(decision or {}))
-    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last)
+        model = _calibrated(request, rows, model, X, y, dict(decision or {}))
+    return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last, rows, task, random_state)
 
 
-def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
+def _calibrated(request: Request, rows: Index, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
     """A fitted classifier with calibrated probabilities and the requested threshold, from the rows of its last fit."""
     decides = isinstance(model, mc.AutoClassifier) or request.class_weight is None
     too_few = int(np.sort(np.unique(y, return_counts=True)[1])[-2]) < 2
@@ -190,7 +200,6 @@ def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, dec
     if not decision and decides and (calibrates_itself(model) or without):
         return model
     request.progress("calibrating probabilities on rows that are left out")
-    rows = request.sample(y, last.rows)
     w = None if request.weights is None else request.weights[rows]
     calibrated = mc.CalibratedClassifier.around(
         model, X if len(rows) == len(y) else take(X, rows), y[rows], w, random_state=request.seed, **decision,
@@ -201,8 +210,8 @@ def _calibrated(request: Request, last: LastFit, model: Any, X: Any, y: Any, dec
 
 
 def plan(
-    name: str, X: Any, y: Any, *, kernel: Any = None, roles: Mapping[str, str] | None = None,
-    centers: int | None = None, time: float = 60.0,
+    name: str, X: Any, y: Any, *, task: Task = "regression", kernel: Any = None,
+    roles: Mapping[str, str] | None = None, centers: int | None = None, time: float = 60.0,
 ) -> Any:  # fmt: skip
     """The plan of the last fit of `fit` with these arguments, for the model "ridge" of regression; nothing is fitted.
 
@@ -212,16 +221,16 @@ def plan(
     >>> menu.plan("ridge", X, X[:, 0]).solver
     'eigen'
     """
-    if name != "ridge":
+    if (name, task) != ("ridge", "regression"):
         raise InvalidInput(
             "Only the model 'ridge' for regression can be planned without a fit",
-            got=repr(name),
+            got=f"{name!r} for {task}",
             advice="Choose 'ridge', or fit the model: it takes no longer than `time`.",
             option="Add --model ridge, or leave out --plan: the fit takes no longer than --time.",
         )
     made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
     request = Request(
-        "regression", made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
+        task, made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
         lambda text, share=None: None,
     )  # fmt: skip
     rows, model = penalised.last_ridge(request, y)
@@ -321,22 +330,22 @@ def refit(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
         inner = refit(replace(fitted, model=model.model_), X, y, sample_weight)
         return replace(inner, model=model.around_again(inner.model))
     again = with_choices(model)
-    if hasattr(model, "model_"):
+    if isinstance(model, AutoModel):
         again.fit(X, y, **({} if w is None else {"sample_weight": w}))
-        return replace(fitted, model=again, last=again.last_fit_)
+        return replace(fitted, model=again, last=again.last_fit_, rows=again.rows_)
     rows = len(y) if last.rows == last.total else min(len(y), round(len(y) * last.rows / last.total))
-    index = np.arange(len(y)) if rows == len(y) else np.sort(generator(0).permutation(len(y))[:rows])
+    index = sample(y, rows, fitted.task, fitted.seed)
     weighted = {} if w is None else {"sample_weight": w[index]}
     again.fit(X if rows == len(y) else take(X, index), np.asarray(y)[index], **weighted)
-    return replace(fitted, model=again, last=replace(last, rows=rows, total=len(y)))
+    return replace(fitted, model=again, last=replace(last, rows=rows, total=len(y)), rows=index)
 
 
 def _auto(request: Request, X: Any, y: Any) -> Any:
     cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
     model = cls(
-        kernel=request.kernel if request.own_kernel else None, roles=request.roles or None, time=request.seconds,
-        random_state=request.seed, progress=lambda trial: request.progress(f"{trial.resources}; {trial}", trial.share),
-        **request.by_class(),
+        kernel=request.kernel if request.own_kernel else None, roles=request.roles or None,
+        time=request.seconds / request.fits, random_state=request.seed,
+        progress=lambda trial: request.progress(f"{trial.resources}; {trial}", trial.share), **request.by_class(),
     ).fit(X, y, **request.weighted())  # fmt: skip
     model.set_params(progress=None)
     request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]

@@ -29,7 +29,7 @@ from mercer.models.scores import Baseline, Judged, Score
 
 Task = Literal["regression", "classification"]
 PLACES = 5000
-"""The largest number of training rows whose positions in the file are recorded."""
+"""The largest number of fitted rows whose positions in the file are recorded."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Provenance:
     importance : Importance or None
         The feature importance, on held-out rows if there are some, else on training rows; None if it was not measured.
     places, targets
-        The positions of the training rows in the file, from 0, and their targets; empty if there are many rows.
+        Of the rows that the last fit used, the positions in the file, from 0, and the targets; empty if there are many
+        rows.
     missing : tuple of str
         Texts that mark a missing value in this file.
     ranges
@@ -139,9 +140,13 @@ class Provenance:
         columns: Mapping[str, str] | None = None,
         places: Any = (),
         exposure: Any = None,
+        fitted: Any = None,
         **facts: Any,
     ) -> Provenance:
         """The provenance of a model that was just fitted to these rows, with further attributes by name.
+
+        `places` are the positions of the rows in their file, and `fitted` are the positions among the rows of those
+        that the last fit used, if it did not use all.
 
         >>> import numpy as np
         >>> origin = Provenance.of(np.zeros((3, 1)), np.array([1.0, 2.0, 6.0]), target="price", data="houses.csv")
@@ -150,6 +155,7 @@ class Provenance:
         """
         from mercer import __version__
 
+        places, labels = (np.asarray(A) if fitted is None or not len(A) else np.asarray(A)[fitted] for A in (places, y))
         if columns is None:
             columns = dict(zip(map(str, X.columns), map(str, X.dtypes))) if is_frame(X) else {}
         if is_frame(X):
@@ -164,8 +170,8 @@ class Provenance:
             columns=dict(columns),
             rows=length(X),
             baseline=Baseline.of(y, classes=classes, exposure=exposure),
-            places=tuple(int(i) for i in places) if len(places) <= PLACES else (),
-            targets=tuple(np.asarray(y).tolist()) if 0 < len(places) <= PLACES else (),
+            places=tuple(places.tolist()) if len(places) <= PLACES else (),
+            targets=tuple(labels.tolist()) if 0 < len(places) <= PLACES else (),
             seen=Seen.of(X, y),
             version=__version__,
             time=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -158,6 +158,10 @@ class Judgement:
         Whether the targets are counts and the predictions their means.
     rate : bool
         Whether the baseline is one rate for all rows times their exposures.
+    apart
+        Whether the rows are of other groups, or later, than the rows of the fit.
+    units
+        The number of the group of each prediction, of which rows depend on each other; None without groups.
     """
 
     predictions: NDArray[Any]
@@ -171,15 +175,24 @@ class Judgement:
     intervals: Matrix | None = None
     counts: bool = False
     rate: bool = False
+    apart: bool = False
+    units: Index | None = None
 
     @classmethod
-    def of(cls, predicted: Predicted, by: Judged, rows: Index | None = None, folds: Index | None = None) -> Judgement:
+    def of(
+        cls,
+        predicted: Predicted,
+        by: Judged,
+        rows: Index | None = None,
+        folds: Index | None = None,
+        apart: bool = False,
+    ) -> Judgement:
         """The scores of predictions."""
         scores = tuple(Score(*score) for score in measured(predicted))
         rows = np.arange(len(predicted.y)) if rows is None else rows
         return cls(
             predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows,
-            folds, predicted.intervals, predicted.counts, predicted.rate,
+            folds, predicted.intervals, predicted.counts, predicted.rate, apart, predicted.units,
         )  # fmt: skip
 
     def once(self) -> Judgement:
@@ -193,6 +206,7 @@ class Judgement:
             rows=self.rows[first],
             folds=None if self.folds is None else self.folds[first],
             intervals=None if self.intervals is None else self.intervals[first],
+            units=None if self.units is None else self.units[first],
         )
 
     def count_fit(self, y: Any) -> CountFit | None:
@@ -299,7 +313,7 @@ def judge(
     *,
     predictions: NDArray[Any] | None = None,
     probabilities: Matrix | None = None,
-    intervals: bool = False,
+    intervals: bool | Matrix | None = False,
     apart: bool = False,
     groups: Any = None,
     exposure: Matrix | None = None,
@@ -319,7 +333,8 @@ def judge(
         predictions to score instead of those of the model, such as leave-one-out predictions.
     intervals : bool
         Whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the residuals
-        of these rows, those from the residuals of one half of the rows for the other half.
+        of these rows, those from the residuals of one half of the rows for the other half. Or the ends of the intervals
+        to score, shape (n, 2).
     apart : bool
         Whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
     groups
@@ -346,13 +361,15 @@ def judge(
     judged = predicted(
         model, X, y, baseline, predictions=predictions, probabilities=probabilities, units=units, exposure=exposure
     )
-    if intervals and judged.classes is None and predictions is None:
+    if isinstance(intervals, np.ndarray):
+        judged = replace(judged, intervals=intervals)
+    elif intervals and judged.classes is None and predictions is None:
         # Imported here, since intervals need the record of where a model comes from, and that needs this module.
         from mercer.models.judging.held_out_intervals import held_out_intervals
 
         ends = held_out_intervals(model, X, y, judged.predictions, COVERAGE, units=units, apart=apart)
         judged = replace(judged, intervals=ends)
-    return Judgement.of(judged, by)
+    return Judgement.of(judged, by, apart=apart)
 
 
 def predicted(
@@ -408,10 +425,3 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
         except (AttributeError, InvalidInput):
             P = None
     return judge(model, X, y, baseline, predictions=predictions, probabilities=P, by="left out")
-
-
-def row_losses(model: Any, y: NDArray[Any], predictions: NDArray[Any]) -> Matrix:
-    """The loss of each row: 1 if its class is wrong, or its squared error."""
-    if is_classifier(model):
-        return (predictions != y).astype(np.float64)
-    return np.asarray((y.astype(np.float64) - predictions) ** 2)

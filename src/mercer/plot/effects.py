@@ -224,10 +224,8 @@ class ContributionBars(Display):
             names.append(f"{len(rest)} others")
             values.append(sum(value for _, value, _ in rest))
             errors.append(float(np.sqrt(sum(error**2 for _, _, error in rest))))
-        what = "prediction" if parts.labels is None else f"probability of {parts.labels[row]}"
-        return cls(
-            names, np.array(values), np.array(errors), float(parts.mean[row]), float(parts.predictions[row]), what
-        ).plot(ax, **style)
+        mean, prediction = float(parts.mean[row]), float(parts.predictions[row])
+        return cls(names, np.array(values), np.array(errors), mean, prediction, parts.what(row)).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
         """Draw in these axes, or in new ones."""

@@ -222,7 +222,9 @@ class Plots:
         each = len(COVERAGES) * self.effort.interval
         rows = evenly_spaced(len(self.z), self.effort.most(each, 100, INTERVAL_ROWS, COVERAGE_SHARE))
         Z, z, f = take(self.Z, rows), self.z[rows], self.judgement.predictions[rows]
-        found = {c: held_out_intervals(self.model, Z, z, f, c) for c in COVERAGES}
+        apart, units = self.judgement.apart, self.judgement.units
+        units = None if units is None else units[rows]
+        found = {c: held_out_intervals(self.model, Z, z, f, c, units=units, apart=apart) for c in COVERAGES}
         known = {c: ends for c, ends in found.items() if ends is not None}
         return plot.Coverage.from_calibration(Calibration.of(z, f, known))
 
@@ -255,7 +257,8 @@ class Plots:
         if is_classifier(model):
             return None
         if self.judgement.by != "fitted":
-            model = with_intervals(model, self.Z, self.z, self.judgement.predictions)
+            judged = self.judgement
+            model = with_intervals(model, self.Z, self.z, judged.predictions, apart=judged.apart)
         return None if own_intervals(model, take(self.X, [0]), COVERAGE) is None else model
 
     def _curve(self) -> Any:

@@ -82,13 +82,13 @@ def explained_rows(
     for i, why in reversed(chosen.items()):
         predicted = judgement.predictions[i]
         title = f"{row_header.capitalize()} {row_names[i]}, {why}"
-        parts.append(heading(f"{title}: predicted {cell(predicted)}, actual {cell(z[i])}"))
-        parts.append(_contributed(model, background, length(X), take(Z, [i]), names))
-        parts.append(_similar(model, X, y, take(Z, [i]), names))
-    parts = [part for part in parts if part]
-    if all(part.startswith("<h3>") for part in parts):
-        return ""
-    return section("Why the model predicts as it does: two rows", *parts)
+        reasons = (
+            _contributed(model, background, length(X), take(Z, [i]), names),
+            _similar(model, X, y, take(Z, [i]), names),
+        )
+        if any(reasons):
+            parts += [heading(f"{title}: predicted {cell(predicted)}, actual {cell(z[i])}"), *filter(None, reasons)]
+    return section("Why the model predicts as it does: two rows", *parts) if parts else ""
 
 
 def _has_contributions(row: Any, names: list[str]) -> bool:
@@ -120,12 +120,11 @@ def _contributed(model: Any, background: Any, total: int, row: Any, names: list[
     rest = ranked[most:]
     if rest:
         rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
-    what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
     over = "" if exposure_of(model) is None else " with the same exposure"
     words = (
-        f"The {what} is {number(float(parts.predictions[0]), 3)}: {number(float(parts.mean[0]), 3)}, the mean "
-        f"over {parts.background(total)}{over}, plus these contributions (Shapley values"
-        + (")." if parts.exact else ", ± the standard error of their estimation).")
+        f"The {parts.what(show=cell)} is {number(float(parts.predictions[0]), 3)}: "
+        f"{number(float(parts.mean[0]), 3)}, the mean over {parts.background(total)}{over}, plus these "
+        "contributions (Shapley values" + (")." if parts.exact else ", ± the standard error of their estimation).")
     )
     return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)
 

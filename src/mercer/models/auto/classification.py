@@ -164,7 +164,7 @@ class Classification(Task):
 
     def __init__(self, data: Labelled, requested: str, class_weight: Any = None, **settings: Any) -> None:
         self.points, self.y, self.weights = data.points, data.classes[data.codes], data.weights
-        self.data, self.counts = data, np.bincount(data.codes)
+        self.data, self.kept, self.counts = data, data.kept, np.bincount(data.codes)
         self.requested, self.weighted, self.settings = requested, class_weight is not None, settings
         self.advice = {}
         self.fewest = 2 * len(self.counts)

@@ -19,7 +19,6 @@ from mercer.models.auto.classification import (
     class_values,
     left_out_values,
 )
-from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.search import Search
@@ -85,6 +84,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         None if the plan was carried out; else "time", "progress" or "interrupt".
     last_fit_ : LastFit or None
         The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    rows_ : array
+        The positions of the rows that `model_` was fitted to, in their order; not in a loaded model.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
 
-    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns(), "_factors": None}
+    _added: ClassVar[dict[str, Any]] = {"_factors": None}
 
     _: KW_ONLY
     kernel: Any = None
@@ -175,12 +176,18 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return super().loo_predictions_ if self.softmax_ is None else self._decided(self.loo_proba_)
 
     def decision_function(self, X: Any) -> Matrix:
-        """The log-odds or margins of the model.
+        """The log-odds of calibrated probabilities, and with class weights of their costs: `predict` decides by them.
 
-        For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
+        For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k), and the
+        largest value decides.
         """
-        X = self._features(X)
-        return np.asarray(self.model_.decision_function(X), dtype=np.float64)
+        if self.softmax_ is not None:
+            values = self.softmax_.logits(class_values(self.model_, self._features(X)))
+        else:
+            values = np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+        if self._factors is not None:
+            values = values + np.log(self._factors)
+        return np.asarray(values[:, 1] - values[:, 0] if values.shape[1] == 2 else values)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:
         super()._keep(X, search, fit)

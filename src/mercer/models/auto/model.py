@@ -127,9 +127,13 @@ class AutoModel(KernelEstimator):
         self.choices_: Choices = search.record.done()
         self.stopped_by_: Stop | None = search.clock.stop
         self.last_fit_: LastFit | None = search.last
+        self.rows_ = search.task.kept if fit.rows is None else search.task.kept[fit.rows]
         if self.stopped_by_ in STOPPED:
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
         check_columns(self, X, reset=True)
+
+    def _training_only(self) -> tuple[str, ...]:
+        return ("rows_",)
 
     def _features(self, X: Any) -> Any:
         """The features of new rows, checked against those of `fit`; columns with other roles are ignored."""

@@ -192,7 +192,7 @@ class Regression(Task):
 
     def __init__(self, rows: Rows, requested: str, exposure: Matrix | None = None, **settings: Any) -> None:
         self.points, self.y, self.exposure = rows.points, rows.y[:, 0], exposure
-        self.weights = None if rows.roots is None else rows.roots**2
+        self.weights, self.kept = None if rows.roots is None else rows.roots**2, rows.kept
         self.requested, self.settings, self.advice = requested, settings, {}
         least = float(self.y.min())
         self.least, self.whole = (0.0 if least >= 0.0 else -np.inf), bool((self.y == np.floor(self.y)).all())

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
@@ -72,6 +71,8 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         None if the plan was carried out; else "time", "progress" or "interrupt".
     last_fit_ : LastFit or None
         The number of rows (`rows` of `total`) and of centres that the last fit used; printed, it says why.
+    rows_ : array
+        The positions of the rows that `model_` was fitted to, in their order; not in a loaded model.
     loss_ : str
         The chosen loss.
     response_ : Response
@@ -107,10 +108,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     (True, 'poisson')
     """
 
-    _added: ClassVar[dict[str, Any]] = {
-        "stopped_by_": None, "columns_": Columns(), "last_fit_": None, "loo_optimism_": 1.0, "_least": -np.inf,
-        "_exposure": None,
-    }  # fmt: skip
+    _added: ClassVar[dict[str, Any]] = {"loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None}
 
     _: KW_ONLY
     kernel: Any = None

@@ -153,6 +153,8 @@ class Task(ABC):
     ----------
     points, y, weights : Points, array, array or None
         n points, their targets or labels, and weights or None.
+    kept
+        The positions of these rows among those that were passed, of which some may have weight 0.
     requested : str
         The requested loss, or "auto".
     settings
@@ -166,6 +168,7 @@ class Task(ABC):
     points: Points
     y: NDArray[Any]
     weights: Matrix | None
+    kept: Index
     requested: str
     settings: dict[str, Any]
     advice: dict[Question, str]

@@ -25,6 +25,15 @@ TOGETHER = 20_000
 """The largest number of rows that are predicted in one call."""
 
 
+def explained_quantity(label: str | None, votes: bool) -> str:
+    """What is explained, in words: a prediction, or the probability of a class or the vote for it.
+
+    >>> explained_quantity(None, False), explained_quantity("yes", False), explained_quantity("yes", True)
+    ('prediction', 'probability of yes', 'vote for yes')
+    """
+    return "prediction" if label is None else f"{'vote for' if votes else 'probability of'} {label}"
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What a model answers about rows: its prediction, or the probability of one class.
@@ -66,10 +75,15 @@ class Answer:
     def words(self) -> str:
         """The quantity, in words.
 
-        >>> Answer(None, "yes").words
-        'probability of yes'
+        >>> Answer(None).words, Answer(None, "yes").words
+        ('prediction', 'vote for yes')
         """
-        return "prediction" if self.label is None else f"probability of {self.label}"
+        return explained_quantity(None if self.label is None else str(self.label), self.votes)
+
+    @property
+    def votes(self) -> bool:
+        """Whether the answer is 1 where the class is predicted and 0 elsewhere, by a model without probabilities."""
+        return self.label is not None and not hasattr(self.model, "predict_proba")
 
     def __call__(self, X: Any) -> Matrix:
         """The answers about the rows of X, shape (n,)."""
@@ -86,7 +100,7 @@ class Answer:
                     "The model must predict one target", got=f"{values.shape[1]}", advice="Fit one model per target."
                 )
             return values
-        if not hasattr(self.model, "predict_proba"):
+        if self.votes:
             return (np.asarray(self.model.predict(X)) == self.label).astype(np.float64)
         position = np.asarray(self.model.classes_).tolist().index(self.label)
         return np.asarray(self.model.predict_proba(X)[:, position], dtype=np.float64)

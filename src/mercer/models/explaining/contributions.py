@@ -13,6 +13,7 @@ its reverse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import factorial
 from typing import Any
@@ -21,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from mercer.data.frames import column_names, is_frame, selected
 from mercer.data.points import concatenate, length, take
 from mercer.errors import InvalidInput
 from mercer.models.base import exposure_of
 from mercer.models.explaining.additivity import Groups, column_groups
-from mercer.models.explaining.answers import Answer, as_table, names_of, sample
+from mercer.models.explaining.answers import Answer, as_table, explained_quantity, names_of, sample
 from mercer.validation import check_whole_number, generator
+from mercer.words import first_few
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -61,6 +64,8 @@ class Contributions:
         Shape (m,).
     labels
         The class whose probability is explained, for each row; None for a regressor.
+    votes
+        Whether the model has no probabilities, so that a vote is explained: 1 for its class, 0 for others.
     """
 
     names: tuple[str, ...]
@@ -70,11 +75,16 @@ class Contributions:
     compared: int
     predictions: Matrix
     labels: tuple[Any, ...] | None = None
+    votes: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether no contribution was estimated by sampling."""
         return not self.errors.any()
+
+    def what(self, row: int = 0, show: Callable[[Any], str] = str) -> str:
+        """The quantity that is explained for a row, in words."""
+        return explained_quantity(None if self.labels is None else show(self.labels[row]), self.votes)
 
     def background(self, total: int, whose: str = "training rows") -> str:
         """The rows that the mean is over, in words, given the number of rows from which they were drawn."""
@@ -144,6 +154,15 @@ def contributions(
             got=f"shapes {rows.shape} and {background.shape}",
             advice="Pass the training rows as the background.",
         )
+    if is_frame(rows) and is_frame(background):
+        given, order = column_names(rows), column_names(background)
+        if sorted(given) != sorted(order):
+            raise InvalidInput(
+                "`rows` and `background` must have the same columns",
+                got=f"{first_few(given, 5)} and {first_few(order, 5)}",
+                advice="Pass the training rows as the background.",
+            )
+        rows = selected(rows, order)
     answers = _answers(model, rows, label)
     names, m, d = names_of(rows), length(rows), rows.shape[1]
     table = concatenate(background, rows)
@@ -172,6 +191,7 @@ def contributions(
         length(background),
         predictions,
         tuple(answer.label for answer in answers) if is_classifier(model) else None,
+        answers[0].votes,
     )
 
 

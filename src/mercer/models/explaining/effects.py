@@ -112,7 +112,10 @@ def partial_dependence(
     array([3., 3., 3., 3., 3.])
     """
     check_whole_number(rows, "rows", such_as=BACKGROUND)
+    check_whole_number(grid, "grid", such_as=25)
     X = as_table(X)
+    if not length(X):
+        raise InvalidInput("X must have rows", got="none", advice="Pass the training rows, or some of them.")
     positions = positions_of(X, columns if isinstance(columns, (list, tuple)) else [columns])
     if len(positions) not in (1, 2):
         raise InvalidInput("`columns` must be one or two columns", got=repr(columns), advice="Pass a pair at most.")

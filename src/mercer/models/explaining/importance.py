@@ -13,10 +13,11 @@ from sklearn.metrics import mean_poisson_deviance
 from mercer.data.columns import gathered
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.models.base import exposure_of
+from mercer.models.base import exposure_of, targets
 from mercer.models.explaining.additivity import part_of
 from mercer.models.explaining.answers import TOGETHER, as_table, names_of, sampled
 from mercer.models.explaining.effort import Effort
+from mercer.models.labels import labels
 from mercer.models.scores import Baseline, predicted, predicts_counts
 from mercer.validation import check_whole_number, generator
 
@@ -144,6 +145,13 @@ def feature_importance(
             got=f"shape {y.shape} for {length(X)} rows",
             advice="Pass X and y of the same rows.",
         )
+    known = labels(y, len(y)) if is_classifier(model) else targets(y, len(y))[0]
+    if predicts_counts(model) and (known < 0).any():
+        raise InvalidInput(
+            "y must hold counts ≥ 0, which the model predicts",
+            got=f"{known.min():g} in row {int(known.argmin())}",
+            advice="Drop those rows (X and y), or correct them.",
+        )
     drawn = sampled(len(y), rows, random_state)
     X, y = take(X, drawn), y[drawn]
     error, scale = _error(model, X, y)
@@ -218,10 +226,10 @@ def _error(model: Any, X: Any, y: NDArray[Any]) -> tuple[float, float]:
 
 def _errors(model: Any, X: Any, y: NDArray[Any], repeats: int) -> Matrix:
     """The error on each of `repeats` equal parts of the rows X, all of them with the targets y."""
-    targets, known = np.tile(y, repeats), {}
+    truth, known = np.tile(y, repeats), {}
     if is_classifier(model) and hasattr(model, "predict_proba"):  # the log loss needs no predicted classes
-        known = {"predictions": targets, "probabilities": np.asarray(model.predict_proba(X), dtype=np.float64)}
-    answers = predicted(model, X, targets, Baseline(), **known)
+        known = {"predictions": truth, "probabilities": np.asarray(model.predict_proba(X), dtype=np.float64)}
+    answers = predicted(model, X, truth, Baseline(), **known)
     if predicts_counts(model):
         means = np.maximum(answers.predictions, np.finfo(np.float64).tiny).reshape(repeats, -1)
         return np.array([mean_poisson_deviance(y, mean) for mean in means])

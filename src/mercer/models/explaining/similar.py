@@ -117,8 +117,9 @@ def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
         return function.points, np.asarray(function.coef)
     except (AttributeError, InvalidInput):  # some models have no function, and some files lack its points
         pass
-    vectors, dual = getattr(inner, "support_vectors_", None), getattr(inner, "dual_coef_", None)
-    if vectors is not None and dual is not None:
+    vectors = getattr(inner, "support_vectors_", None)
+    dual = None if vectors is None else getattr(inner, "dual_coef_", None)  # others compute theirs from training rows
+    if dual is not None:
         coef = np.atleast_2d(np.asarray(dual)).T
         points = Points(vectors)
         return (points, coef) if len(coef) == points.n else (None, None)

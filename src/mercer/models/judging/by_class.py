@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.errors import InvalidInput
+from mercer.models.labels import labels
+
 
 @dataclass(frozen=True)
 class ClassScore:
@@ -59,9 +62,17 @@ def scores_by_class(y: Any, predictions: Any, confusions: int = 3) -> tuple[Clas
     b recall 1.00, precision 0.50, F1 0.67 ()
     """
     truth, guess = np.asarray(y).ravel(), np.asarray(predictions).ravel()
-    labels: NDArray[Any] = np.unique(np.concatenate([truth, guess]))
+    if len(truth) != len(guess):
+        raise InvalidInput(
+            "There must be as many true as predicted labels",
+            got=f"{len(truth)} and {len(guess)}",
+            advice="Pass both labels of the same rows.",
+        )
+    together: NDArray[Any] = np.concatenate([truth, guess])
+    if truth.dtype.kind != guess.dtype.kind:
+        together = labels([*truth.tolist(), *guess.tolist()], 2 * len(truth))  # refuses texts among numbers
     found = []
-    for label in labels:
+    for label in np.unique(together):
         members, chosen = truth == label, guess == label
         right = int((members & chosen).sum())
         wrong, times = np.unique(guess[members & ~chosen], return_counts=True)

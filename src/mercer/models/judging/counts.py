@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from scipy.stats import nbinom, poisson
 
-from mercer.errors import InvalidInput
+from mercer.validation import check_paired
 from mercer.words import number
 
 Matrix = NDArray[np.float64]
@@ -80,12 +80,11 @@ class CountFit:
         follows from the standard error.
         """
         y, mu = np.asarray(y, dtype=np.float64).ravel(), np.asarray(means, dtype=np.float64).ravel()
-        if len(y) != len(mu) or not len(y) or not ((y >= 0) & (y == np.round(y))).all() or not (mu > 0).all():
-            raise InvalidInput(
-                "There must be as many counts 0, 1, 2, … as means > 0",
-                got=f"{len(y)} targets and {len(mu)} predictions",
-                advice="Pass whole numbers, and the predicted means of the same rows.",
-            )
+        check_paired(
+            "There must be as many counts 0, 1, 2, … as means > 0",
+            "Pass whole numbers, and the predicted means of the same rows.",
+            count=(y, (y >= 0) & (y == np.round(y))), mean=(mu, mu > 0),
+        )  # fmt: skip
         ratio = (y - mu) ** 2 / mu
         excess = float(((y - mu) ** 2 - mu).sum() / (mu**2).sum())  # E (y − μ)² = μ + μ²/θ
         theta = 1.0 / excess if excess > 0 else np.inf

@@ -101,7 +101,7 @@ def judge_by_folds(
     together = _together(parts, units)
     if intervals:
         together = replace(together, intervals=_intervals(parts, units))
-    return Judgement.of(together, "folds", rows, numbers)
+    return Judgement.of(together, "folds", rows, numbers, apart)
 
 
 def _together(parts: list[Predicted], units: Index | None) -> Predicted:

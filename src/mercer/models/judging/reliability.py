@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, rankdata
 
 from mercer.errors import InvalidInput
-from mercer.validation import check_whole_number
+from mercer.validation import check_paired, check_whole_number
 from mercer.words import cut
 
 Matrix = NDArray[np.float64]
@@ -58,12 +58,11 @@ class ReliabilityCurve:
     def of(cls, happened: Any, probabilities: Any, bins: int | None = None) -> ReliabilityCurve:
         """Probabilities, shape (n,), and whether the event happened; by default ten bins, fewer for under 200 rows."""
         p, hit = np.asarray(probabilities, dtype=np.float64).ravel(), np.asarray(happened).ravel()
-        if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
-            raise InvalidInput(
-                "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
-                got=f"{len(p)} and {len(hit)}",
-                advice="Pass one outcome for each probability.",
-            )
+        check_paired(
+            "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
+            "Pass one outcome for each probability.",
+            probability=(p, (p >= 0) & (p <= 1)), outcome=(hit, np.isin(hit, (0, 1))),
+        )  # fmt: skip
         bins = int(np.clip(len(p) // BIN_ROWS, 2, BINS)) if bins is None else bins
         check_whole_number(bins, "bins", such_as=10)
         hit = hit.astype(bool)

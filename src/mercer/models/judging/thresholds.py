@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.validation import check_number
+from mercer.models.base import weights as sample_weights
+from mercer.validation import check_number, check_paired
 from mercer.words import shortened, shown
 
 Matrix = NDArray[np.float64]
@@ -60,13 +61,12 @@ class ThresholdCurve:
     def of(cls, happened: Any, probabilities: Any, *, weights: Any = None, label: Any = True) -> ThresholdCurve:
         """The curve of probabilities, shape (n,), of rows that are of the class (1) or not (0)."""
         hit, p = np.asarray(happened).ravel().astype(np.float64), np.asarray(probabilities, dtype=np.float64).ravel()
-        w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-        if not len(p) == len(hit) == len(w) or not len(p) or not np.isfinite(p).all() or not np.isin(hit, (0, 1)).all():
-            raise InvalidInput(
-                "There must be as many finite probabilities as outcomes 0 or 1",
-                got=f"{len(p)} and {len(hit)}",
-                advice="Pass one outcome for each probability.",
-            )
+        w = np.ones(len(p)) if weights is None else sample_weights(weights, len(p))
+        w = np.ones(len(p)) if w is None else w
+        check_paired(
+            "There must be as many finite probabilities as outcomes 0 or 1", "Pass one outcome for each probability.",
+            probability=(p, np.isfinite(p)), outcome=(hit, np.isin(hit, (0, 1))),
+        )  # fmt: skip
         order = np.argsort(-p, kind="stable")
         last = np.flatnonzero(np.append(np.diff(p[order]) != 0, True))  # equal probabilities cannot be separated
         found, alarms = np.cumsum((w * hit)[order])[last], np.cumsum((w * (1 - hit))[order])[last]
@@ -123,7 +123,8 @@ class ThresholdCurve:
     def best(self, by: Rule = "f1", *, costs: tuple[float, float] | None = None) -> float:
         """The threshold of the largest F1 or balanced accuracy; with `costs` (missed, false alarm), of the least cost.
 
-        It lies halfway between two probabilities of the rows, so that it does not depend on the last digit of one.
+        It lies halfway between two probabilities of the rows, so that it does not depend on the last digit of one. If
+        it is best to predict no row, it may be just above 1.
         """
         if costs is not None:
             score = -self.cost(*costs)
@@ -140,9 +141,10 @@ class ThresholdCurve:
                 advice="Use rows of both classes.",
             )
         at = int(score.argmax())
-        above = min(float(self.thresholds[at]), 1.0)
         below = float(self.thresholds[at + 1]) if at + 1 < len(self.thresholds) else 0.0
-        return (above + below) / 2
+        above = float(self.thresholds[at]) if at else float(np.nextafter(max(1.0, below), np.inf))
+        middle = (above + below) / 2
+        return middle if middle > below else above  # the middle of two neighbouring numbers may be the lower one
 
     def at(self, threshold: float) -> int:
         """The position of a threshold: the counts there are those of all rows with at least this probability."""
@@ -191,7 +193,14 @@ def threshold_curve(model: Any, X: Any, y: Any, *, label: Any = None) -> Thresho
     at = position_of_label(np.asarray(model.classes_), label)
     P = np.asarray(model.predict_proba(X), dtype=np.float64)
     positive = np.asarray(model.classes_)[at : at + 1].tolist()[0]
-    return ThresholdCurve.of(np.asarray(y).ravel() == positive, P[:, at], label=positive)
+    truth = np.asarray(y).ravel()
+    if set(truth.tolist()).isdisjoint(np.asarray(model.classes_).tolist()):
+        raise InvalidInput(
+            "y must hold classes of the model",
+            got=f"{shown(truth[0])} and no class" if len(truth) else "no row",
+            advice=f"Pass labels such as {shown(positive)}, with the same type.",
+        )
+    return ThresholdCurve.of(truth == positive, P[:, at], label=positive)
 
 
 def position_of_label(classes: NDArray[Any], label: Any) -> int:

@@ -89,8 +89,11 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
 
     @property
     def loo_proba_(self) -> Matrix:
-        """The share of every class in the votes of up to `n_neighbors_` other rows, for every row of weight > 0."""
-        return self._leave_one_out()
+        """The share of every class in the votes of up to `n_neighbors_` other rows, for each training row.
+
+        For a row of weight 0 it is that of `predict_proba`, which leaves out that row anyway.
+        """
+        return self._everywhere(self._leave_one_out(), self.predict_proba)
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
@@ -98,7 +101,7 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
 
         For a row of weight 0 it is the label of `predict`, which leaves out that row anyway.
         """
-        return self._everywhere(self.classes_[self._leave_one_out().argmax(axis=1)])
+        return self._everywhere(self.classes_[self._leave_one_out().argmax(axis=1)], self.predict)
 
     @property
     def loo_score_(self) -> float:
@@ -194,7 +197,7 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
 
         For a row of weight 0 it is the value of `predict`, which leaves out that row anyway.
         """
-        return self._everywhere(self._shaped(self._leave_one_out()))
+        return self._everywhere(self._shaped(self._leave_one_out()), self.predict)
 
     @property
     def loo_score_(self) -> float:

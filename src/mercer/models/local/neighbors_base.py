@@ -9,7 +9,7 @@ leave-one-out error for every k.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -306,14 +306,14 @@ class KernelNeighbors(KernelEstimator):
         self._require_two()
         return np.concatenate([votes[:, 0] for _, votes in self._without_own(np.array([self.n_neighbors_]))])
 
-    def _everywhere(self, predictions: NDArray[Any]) -> NDArray[Any]:
+    def _everywhere(self, predictions: NDArray[Any], predict: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         """Predictions for all rows: the given ones at the rows of weight > 0, and those of the fit at the others."""
         if self._left_out is None:
             return predictions
         n = len(self._kept) + self._left_out.n
         whole = np.empty((n, *predictions.shape[1:]), dtype=predictions.dtype)
         whole[self._kept] = predictions
-        whole[np.setdiff1d(np.arange(n), self._kept)] = self.predict(self._left_out.raw)
+        whole[np.setdiff1d(np.arange(n), self._kept)] = predict(self._left_out.raw)
         return whole
 
 

@@ -13,8 +13,8 @@ from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 
 # Seconds per row and pair of columns: of a decomposition, and of the Newton steps of a logistic regression.
 DECOMPOSED, NEWTON = 2e-9, 1e-8
-PENALTIES = (1.0, 0.1, 0.01, 10.0, 100.0)
-"""The penalties of logistic regression that are compared."""
+PENALTIES = ((1.0, 0.1, 0.01), (10.0, 100.0))
+"""The penalties of logistic regression that are compared: from the first one to smaller and to larger ones."""
 
 
 def ridge(request: Request, X: Any, y: Any) -> Any:
@@ -33,7 +33,7 @@ def ridge(request: Request, X: Any, y: Any) -> Any:
 def logistic(request: Request, X: Any, y: Any) -> Any:
     """Logistic regression, its penalty by leave-one-out."""
     size = (1 + X.shape[1]) * max(1, len(np.unique(y)) - 1)
-    rows = request.sizes(y, lambda r: len(PENALTIES) * NEWTON * r * size**2, SEARCH_SHARE)[-1]
+    rows = request.sizes(y, lambda r: sum(map(len, PENALTIES)) * NEWTON * r * size**2, SEARCH_SHARE)[-1]
     index = request.sample(y, rows)
     X_, y_ = take(X, index), y[index]
 
@@ -44,7 +44,9 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
         return f"alpha = {alpha:g}", make
 
-    model, alpha = request.best(map(candidate, PENALTIES), "leave-one-out log likelihood", rows, len(y))
+    model, alpha = request.best(
+        (map(candidate, path) for path in PENALTIES), "leave-one-out log likelihood", rows, len(y)
+    )
     if rows == len(y):
         request.used(y, rows, rows)
         return model

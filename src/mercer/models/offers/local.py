@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mercer as mc
@@ -42,15 +43,15 @@ def smoother(request: Request, X: Any, y: Any) -> Any:
 
         return f"power {power} of the kernel", make
 
-    kernel = request.best(map(candidate, POWERS), "leave-one-out score", rows, len(y))
+    kernel = request.best([map(candidate, POWERS)], "leave-one-out score", rows, len(y))
     return _last(request, X, y, lambda _: cls(kernel), TABLE_PAIR)
 
 
 def local_lines(request: Request, X: Any, y: Any) -> Any:
     """Local linear regression."""
     kernel = request.kernel if request.own_kernel else None
-    d = int(X.shape[1])
-    return _by_width(request, X, y, lambda **own: mc.LocalRegression(kernel, **own), coefficients=1 + d, degree=1)
+    make, coefficients = partial(mc.LocalRegression, kernel), 1 + (_columns(X) or 0)
+    return _by_width(request, X, y, make, coefficients, degree=1)
 
 
 def neighbors(request: Request, X: Any, y: Any) -> Any:
@@ -63,10 +64,11 @@ def neighbors(request: Request, X: Any, y: Any) -> Any:
         return cls(request.kernel, n_neighbors="loo").fit(X, y, **weighted)
 
     rows, model = request.stages(X, y, planned, search)
-    chosen, d = int(model.n_neighbors_), int(X.shape[1])
+    chosen, d = int(model.n_neighbors_), _columns(X)
+    rate = 0.0 if d is None else 4.0 / (4.0 + d)  # objects have no known dimension
 
     def more(total: int) -> Any:
-        return cls(model.kernel_, n_neighbors=max(1, round(chosen * (total / rows) ** (4.0 / (4.0 + d)))))
+        return cls(model.kernel_, n_neighbors=max(1, round(chosen * (total / rows) ** rate)))
 
     if rows < len(y):
         model = _last(request, X, y, more, NEAREST_PAIR)
@@ -78,9 +80,14 @@ def neighbors(request: Request, X: Any, y: Any) -> Any:
     return model
 
 
+def _columns(X: Any) -> int | None:
+    """The number of columns; None for a list of objects."""
+    return int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else None
+
+
 def _by_width(request: Request, X: Any, y: Any, make: Callable[..., Any], coefficients: int, degree: int) -> Any:
     """A model whose widths are chosen by leave-one-out: on a sample, then adapted to more rows."""
-    d = int(X.shape[1])
+    d = _columns(X) or 1
     evaluations = smoothing.evaluations(d)
 
     def cost(r: int) -> float:

@@ -7,7 +7,7 @@ allows that, else on centres.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,6 +42,10 @@ class Effort(NamedTuple):
 
 
 RIDGE = Effort(2.0, 0.1, 1.0)
+Penalties = tuple[tuple[float, ...], ...]
+PENALTIES: Penalties = ((1.0, 0.3, 0.1, 0.03, 0.01), (3.0,))
+OF_COUNTS: Penalties = ((3.0, 1.0, 0.3, 0.1), (10.0, 30.0))
+"""The penalties that are compared, of classes and of counts: from the first one to smaller and to larger ones."""
 
 
 def ridge(request: Request, X: Any, y: Any) -> Any:
@@ -76,7 +80,7 @@ def least_squares(request: Request, X: Any, y: Any) -> Any:
             request.kernel, alpha=alpha, random_state=request.seed, **solver, **request.by_class()
         )
 
-    choose = _candidates(request, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0), len(y))
+    choose = _candidates(request, make, "leave-one-out accuracy", PENALTIES, len(y))
     return _chosen(request, X, y, choose, make, Effort(6 * 0.5, 0.1, 1.0))
 
 
@@ -91,7 +95,7 @@ def logistic(request: Request, X: Any, y: Any) -> Any:
 
     k = len(np.unique(y))
     newton = 1.0 if k == 2 else float(k) ** 2
-    choose = _candidates(request, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0), len(y))
+    choose = _candidates(request, make, "leave-one-out log likelihood", PENALTIES, len(y))
     return _chosen(request, X, y, choose, make, Effort(6 * newton, newton, 2.0 * newton))
 
 
@@ -113,20 +117,22 @@ def poisson(request: Request, X: Any, y: Any) -> Any:
             **_centred(solver),
         )  # fmt: skip
 
-    by_deviance = _candidates(
-        request, make, "leave-one-out explained deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0), len(y)
-    )
+    by_deviance = _candidates(request, make, "leave-one-out explained deviance", OF_COUNTS, len(y))
 
     def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
         nonlocal family
-        model, alpha = by_deviance(X, y, weighted)
-        mu = np.maximum(np.asarray(model.loo_predictions_), SMALLEST)
+        made = len(request.choices)
+        chosen = by_deviance(X, y, weighted)
+        mu = np.maximum(np.asarray(chosen[0].loo_predictions_), SMALLEST)
         family, why = family_of(np.asarray(y, dtype=np.float64), mu, weighted.get("sample_weight"))
+        if not isinstance(family, Poisson):  # its deviance has other units, and so has its penalty
+            del request.choices[made:]
+            chosen = by_deviance(X, y, weighted)
         request.choices.append(why)
-        return (model if isinstance(family, Poisson) else make(alpha).fit(X, y, **weighted)), alpha
+        return chosen
 
-    # The dispersion, which intervals need, costs as much as a Newton step.
-    return _chosen(request, X, y, choose, make, Effort(7.0, 1.0, 3.0))
+    # The penalty is chosen for both distributions; the dispersion, for intervals, costs as much as a Newton step.
+    return _chosen(request, X, y, choose, make, Effort(13.0, 1.0, 3.0))
 
 
 def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson | NegativeBinomial, str]:
@@ -166,7 +172,7 @@ def _centred(solver: dict[str, Any]) -> dict[str, Any]:
 Choose = Callable[[Any, Any, dict[str, Any]], tuple[Any, float]]
 
 
-def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: Iterable[float], total: int) -> Choose:
+def _candidates(request: Request, make: Callable[..., Any], score: str, paths: Penalties, total: int) -> Choose:
     """The choice among some penalties, each with a model of its own."""
 
     def choose(X: Any, y: Any, weighted: dict[str, Any]) -> tuple[Any, float]:
@@ -178,7 +184,7 @@ def _candidates(request: Request, make: Callable[..., Any], score: str, alphas: 
 
             return f"alpha = {alpha:g}", fitted
 
-        found: tuple[Any, float] = request.best(map(candidate, alphas), score, len(y), total)
+        found: tuple[Any, float] = request.best((map(candidate, path) for path in paths), score, len(y), total)
         return found
 
     return choose

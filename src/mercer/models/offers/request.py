@@ -23,11 +23,32 @@ from mercer.validation import generator
 
 Index = NDArray[np.int64]
 R = TypeVar("R")
+Candidate = tuple[str, Callable[[], tuple[Any, float]]]
+"""The name of a candidate, and a function that makes it and its score."""
 
 # Shares of the seconds for the search and for the last fit.
 SEARCH_SHARE, FIT_SHARE = 0.2, 0.3
 # The fewest rows of a search and of a fit, however short the time is.
 FEWEST_ROWS = 200
+
+
+def sample(y: Any, rows: int, task: Task, seed: int) -> Index:
+    """The positions of this many rows, drawn at random, but two rows of every class first; in their order.
+
+    >>> {2, 5} <= set(sample(["no", "no", "yes", "no", "no", "yes", "no"], 4, "classification", seed=0).tolist())
+    True
+    """
+    if rows >= len(y):
+        return np.arange(len(y))
+    order = generator(seed).permutation(len(y))
+    if task == "classification":
+        codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
+        by_class = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order = np.concatenate([order[rank < 2], order[rank >= 2]])
+    return np.sort(order[:rows])
 
 
 @dataclass
@@ -56,6 +77,9 @@ class Request:
         How often each row counts, or None.
     class_weight : dict, "balanced" or None
         How much errors count by class, or None; `weights` do not include it.
+    fits
+        The number of fits of an automatic model that the seconds are for: one, and one that holds rows out to choose a
+        threshold.
     choices : list of str
         The choices that were made, in words.
     last : LastFit or None
@@ -73,6 +97,7 @@ class Request:
     roles: dict[str, str] = field(default_factory=dict)
     weights: Any = None
     class_weight: Any = None
+    fits: int = 1
     choices: list[str] = field(default_factory=list)
     last: LastFit | None = None
 
@@ -91,21 +116,9 @@ class Request:
         """The parameter `class_weight` of a classifier, if errors are weighted by class."""
         return {} if self.class_weight is None else {"class_weight": self.class_weight}
 
-    def order(self, y: Any) -> Index:
-        """The rows in random order, but two rows of every class first: any number of the first are a sample."""
-        order = generator(self.seed).permutation(len(y))
-        if self.task == "regression":
-            return order
-        codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
-        by_class = np.argsort(codes, kind="stable")
-        counts = np.bincount(codes)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.concatenate([order[rank < 2], order[rank >= 2]])
-
     def sample(self, y: Any, rows: int) -> Index:
         """The positions of this many rows, in their order."""
-        return np.arange(len(y)) if rows >= len(y) else np.sort(self.order(y)[:rows])
+        return sample(y, rows, self.task, self.seed)
 
     def fewest(self, y: Any) -> int:
         """The fewest rows of a sample."""
@@ -129,37 +142,36 @@ class Request:
 
         return in_stages(self.clock, rows, stage, complete)
 
-    def used(
-        self, y: Any, rows: int, planned: int, centres: int | None = None, limit: Limit = "time", fitted: bool = False
-    ) -> None:
+    def used(self, y: Any, rows: int, planned: int, centres: int | None = None, limit: Limit = "time") -> None:
         """Record the rows of the last fit, and why they are not all: the plan, or the clock if it stopped it."""
-        if rows < planned or (fitted and self.clock.stop == "time"):
+        if rows < planned:
             limit = "clock"
         elif rows >= len(y) and centres is None:
             limit = ""
         self.last = LastFit(rows, len(y), centres, limit)
 
-    def best(
-        self, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str, rows: int, total: int
-    ) -> Any:
+    def best(self, paths: Iterable[Iterable[Candidate]], score: str, rows: int, total: int) -> Any:
         """The candidate with the best score on some rows of all.
 
-        The search ends when the time is over, or when the score fell twice in a row.
+        Each path leads away from the start, the first candidate of the first path, such as to smaller and to larger
+        penalties. It ends when the score was below the best twice in a row; the search ends when the time is over.
         """
         best: tuple[float, str, Any] | None = None
-        fallen, tried, late = 0, 0, False
-        for name, make in candidates:
-            if best is not None and self.clock.late():
-                late = True
-                break
-            model, value = make()
-            tried += 1
-            fallen = fallen + 1 if best is not None and value < best[0] else 0
-            if best is None or value > best[0]:
-                best = (value, name, model)
-            self.progress(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
-            if fallen == 2:
-                break
+        tried, late = 0, False
+        for path in paths:
+            fallen = 0
+            for name, make in path:
+                if fallen == 2:
+                    break
+                if best is not None and self.clock.late():
+                    late = True
+                    break
+                model, value = make()
+                tried += 1
+                fallen = fallen + 1 if best is not None and value < best[0] else 0
+                if best is None or value > best[0]:
+                    best = (value, name, model)
+                self.progress(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
         assert best is not None
         among = "the only candidate that was tried" if tried == 1 else f"the best of {tried} candidates"
         on = f" on {rows:,} of {total:,} rows" if rows < total else ""

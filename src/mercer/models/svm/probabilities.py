@@ -81,11 +81,15 @@ class Softmax:
     offsets: Matrix
 
     def __call__(self, values: Matrix) -> Matrix:
-        return np.asarray(softmax(self.scale * np.asarray(values, dtype=np.float64) + self.offsets, axis=1))
+        return np.asarray(softmax(self.logits(values), axis=1))
+
+    def logits(self, values: Matrix) -> Matrix:
+        """log P up to a constant: s v_c + b_c."""
+        return np.asarray(self.scale * np.asarray(values, dtype=np.float64) + self.offsets)
 
     def loss(self, values: Matrix, codes: Index, weights: Matrix | None = None) -> float:
         """−log P of the class of each row, summed with these weights."""
-        logs = log_softmax(self.scale * np.asarray(values, dtype=np.float64) + self.offsets, axis=1)
+        logs = log_softmax(self.logits(values), axis=1)
         losses = -logs[np.arange(len(codes)), codes]
         return float(losses.sum() if weights is None else weights @ losses)
 
