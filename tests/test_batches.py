@@ -170,6 +170,18 @@ def test_a_sample_does_not_depend_on_the_batches(monkeypatch):
     assert len(np.unique(first, axis=0)) == 20
 
 
+def test_a_function_may_use_its_arrays_again():
+    X, y = data()
+    rows, targets = np.empty((100, X.shape[1])), np.empty(100)
+
+    def reused():
+        for i in range(0, N, 100):
+            rows[:], targets[:] = X[i : i + 100], y[i : i + 100]
+            yield rows, targets
+
+    np.testing.assert_array_equal(sampled(mc.Batches(reused), 20, np.random.default_rng(3))[1], y)
+
+
 def refusals(folder):
     X, y = data()
     fit = lambda *args, **kwargs: lambda: mc.KernelRidge(n_centers=5).fit(*args, **kwargs)  # noqa: E731

@@ -322,7 +322,7 @@ def drawn(
             kept, keys, index = frames.rows(kept, best), keys[best], index[best]
         start += len(X)
         if y is not None:
-            targets.append(np.asarray(y))
+            targets.append(np.array(y))  # a copy: a function may use its array again for the next batch
     if kept is None:
         raise InvalidInput("A source of rows must have rows", got="none", advice="Check the source.")
     return Drawn(kept, index, np.concatenate(targets) if targets else None)
