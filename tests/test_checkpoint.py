@@ -128,6 +128,19 @@ def test_a_time_limit_leaves_the_checkpoint(often, tmp_path):
     np.testing.assert_array_equal(again.dual_coef_, make(alpha=0.02).fit(X, y, w).dual_coef_)
 
 
+def test_a_penalty_that_was_stopped_is_not_finished(often, tmp_path):
+    X, y, w = data()
+    path, steps = tmp_path / "fit.ckpt", []
+    for _ in range(2):  # stopped again where it continued
+        steps.clear()
+        with pytest.warns(UserWarning, match="stopped after"):
+            make(path, progress=lambda step: steps.append(step) or len(steps) != 3).fit(X, y, w)
+        assert len(steps) == 3  # the other penalty asks nothing
+    again = make(path).fit(X, y, w)
+    np.testing.assert_array_equal(again.dual_coef_, make().fit(X, y, w).dual_coef_)
+    assert not path.exists()
+
+
 OTHERS = [
     {"alpha": 0.1},
     {"tol": 1e-7},

@@ -139,6 +139,8 @@ class Iteration:
             columns = np.flatnonzero(problem.alpha == alpha)
             outcome = self.solved(i) or self.at(float(alpha), columns)
             self.remember(i, outcome)
+            if outcome.stopped:  # stopped is stopped: the targets of other penalties get one step, and no checkpoint
+                self.progress = lambda step: False
             u[:, columns], R[:, columns] = outcome.u, outcome.R
             if b is not None:
                 b[:, columns] = outcome.b
@@ -193,13 +195,15 @@ class Iteration:
         return Outcome(u, b, R, iterations, bool(converged), False, how, passes=passes)
 
     def remember(self, i: int, outcome: Outcome) -> None:
-        """Add a finished outcome to what the next checkpoint holds."""
+        """Add a finished outcome to what the next checkpoint holds; a later fit continues one that was stopped."""
         if self.checkpoint is None or self.F is None:
+            return
+        self.kept = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        if outcome.stopped:
             return
         figures = [outcome.iterations, outcome.passes, int(outcome.converged), self.F.shape[1]]
         of_it = {"u": outcome.u, "R": outcome.R, "figures": np.array(figures, dtype=np.int64)}
         of_it |= {} if outcome.b is None else {"b": outcome.b}
-        self.kept = {name: A for name, A in self.kept.items() if name[0].isdigit()}
         self.kept |= {f"{i}.{name}": A for name, A in of_it.items()}
 
     # -- the rungs ------------------------------------------------------------------------------------------------
