@@ -200,6 +200,8 @@ def refusals(folder):
         "with files of 0 kinds": fit(folder / "empty", target="y"),
         "must exist": fit(folder / "none.parquet", target="y"),
         "names a column of a file, got target='y' with X in memory": fit(X, y, target="y"),
+        "in place of y, got target='y' and y": fit(folder / "missing.parquet", [0.0, 1.0], target="y"),
+        "in place of y, got target='y' and rows in batches": fit(mc.Batches(X), target="y"),
         "names a column of a file, got target='y' with ndarray": lambda: mc.Batches(X, "y"),
         "two dimensions": lambda: mc.Batches(np.ones(3)),
         "must come from .* got list": lambda: mc.Batches([[1.0]]),

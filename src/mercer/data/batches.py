@@ -88,6 +88,17 @@ class Batches:
         else:
             raise _unknown(type(source).__name__)
 
+    @classmethod
+    def of(cls, X: Any, y: Any, target: str | None) -> Batches:
+        """The rows that `fit` was given, whose targets are y, or the column `target` of a file: one of the two."""
+        if target is not None and (y is not None or isinstance(X, cls)):
+            raise InvalidInput(
+                "`target` names the column of a file with the targets, in place of y",
+                got=f"target={target!r} and {'rows in batches' if y is None else 'y'}",
+                advice="Leave out one of them. For a `Batches`, name the column there: mc.Batches(path, target).",
+            )
+        return X if isinstance(X, cls) else cls(X, target)
+
     @property
     def n(self) -> int:
         """The number of rows; a function is called once to count them."""

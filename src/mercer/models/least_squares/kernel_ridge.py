@@ -193,7 +193,7 @@ class KernelRidge(PenalisedSmoother):
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
         if isinstance(X, (str, os.PathLike, Batches)):
-            return self._fit_batches(X if isinstance(X, Batches) else Batches(X, target), y, sample_weight)
+            return self._fit_batches(Batches.of(X, y, target), y, sample_weight)
         if target is not None:
             raise InvalidInput(
                 "`target` names a column of a file", got=f"target={target!r} with X in memory", advice="Pass y instead."
