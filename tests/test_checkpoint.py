@@ -14,7 +14,7 @@ import mercer as mc
 from mercer.data.points import Points
 from mercer.files import checkpoint, replace
 from mercer.files.checkpoint import CheckpointFile, digest_of
-from mercer.solvers import nystrom
+from mercer.solvers import choice, nystrom
 
 N = 120
 
@@ -128,6 +128,19 @@ def test_a_time_limit_leaves_the_checkpoint(often, tmp_path):
     np.testing.assert_array_equal(again.dual_coef_, make(alpha=0.02).fit(X, y, w).dual_coef_)
 
 
+def test_a_fit_continues_with_another_budget_of_memory(often, tmp_path, monkeypatch):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    monkeypatch.setattr(choice, "pivots", lambda size, limit: 20)
+    whole = make(alpha=0.02).fit(X, y, w)
+    with pytest.raises(Killed):
+        make(path, alpha=0.02, progress=killed_at(3)).fit(X, y, w)
+    monkeypatch.setattr(choice, "pivots", lambda size, limit: 30)  # as the memory available now allows
+    model = make(path, alpha=0.02, budget=3 * N * N + 100).fit(X, y, w)
+    np.testing.assert_array_equal(model.dual_coef_, whole.dual_coef_)
+    assert "20 randomly pivoted columns" in model.status_
+
+
 def test_a_penalty_that_was_stopped_is_not_finished(often, tmp_path):
     X, y, w = data()
     path, steps = tmp_path / "fit.ckpt", []
@@ -147,7 +160,6 @@ OTHERS = [
     {"random_state": 1},
     {"fit_intercept": False},
     {"kernel": mc.Gaussian(1.6)},
-    {"budget": 2 * N * N},
 ]
 
 

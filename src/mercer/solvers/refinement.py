@@ -135,6 +135,8 @@ class Iteration:
         b = None if self.P is None else np.empty((self.P.shape[1], self.Y.shape[1]))
         outcomes = []
         self.kept = (self.checkpoint.load() if self.checkpoint else None) or {}
+        if "rank" in self.kept:
+            self.choice = replace(self.choice, rank=int(self.kept["rank"][0]))
         for i, alpha in enumerate(np.unique(problem.alpha)):
             columns = np.flatnonzero(problem.alpha == alpha)
             outcome = self.solved(i) or self.at(float(alpha), columns)
@@ -366,6 +368,7 @@ class Iteration:
         if checkpoint is None:
             return None
         finished = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        finished["rank"] = np.array([self.choice.rank])
         return lambda state: checkpoint.save(finished | sweep.arrays(state))
 
     def reporting(self, iterations: int, reached: float) -> Progress | None:

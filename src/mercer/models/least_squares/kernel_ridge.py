@@ -380,12 +380,13 @@ class KernelRidge(PenalisedSmoother):
         if not choice.streamed:
             return None
         others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
-        where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
-        limit = memory_budget(self.budget)
-        m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
-        others += (choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
+        if choice.solver != "cg":  # whose rank follows the memory available now: the checkpoint has its own
+            where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
+            limit = memory_budget(self.budget)
+            m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
+            others += (m, where, _judged(m, limit) if isinstance(self.alpha, str) else 0)
         rows = problem.gram.batches if isinstance(problem.gram, StreamedGram) else problem.gram.x
-        digest = digest_of(rows, *others, choice.rank, self.tol, self.random_state)
+        digest = digest_of(rows, *others, choice.solver, self.tol, self.random_state)
         return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:
