@@ -33,8 +33,8 @@ Batch = tuple[Any, Array | None]
 SCANS = {".parquet": "scan_parquet", ".arrow": "scan_ipc", ".ipc": "scan_ipc", ".feather": "scan_ipc"}
 """The function of Polars that reads each kind of file."""
 KINDS = (
-    "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function that starts anew "
-    "at every call"
+    "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function that starts "
+    "anew at every call"
 )
 EMPTY = "Check the source; a function must start anew at every call, not continue an iterator."
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled
@@ -121,7 +122,8 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
         unfitted = self._regression()
-        rows, points = X, None
+        rows: Any = X
+        points: Points | None = None
         if is_source(X) and isinstance(unfitted, KernelRidge):
             rows = Batches.of(X, y, target)
             some = drawn(rows, 1, generator(self.random_state))

@@ -379,7 +379,8 @@ class KernelRidge(PenalisedSmoother):
         choice = auto.chosen(problem, solver, self.budget, self.tol, grids=self._grids)
         if not choice.streamed:
             return None
-        others = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail, problem.gram.dtype)
+        others: tuple[Any, ...] = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail)
+        others += (problem.gram.dtype,)
         if choice.solver != "cg":  # whose rank follows the memory available now: the checkpoint has its own
             where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
             limit = memory_budget(self.budget)
