@@ -48,6 +48,9 @@ JOBS = {
     "fingerprints": "fingerprints.py",
     "fourier": "fourier.py",
     "scale": "scale.py",
+    "batches": "batches.py",
+    "refinement": "refinement.py",
+    "dask": "dask_cluster.py",
     "relevance": "relevance.py",
 }  # fmt: skip
 """Scripts with their options, by the name of the result."""
@@ -63,6 +66,8 @@ WITH_DATA = {
     "accuracy-images": "image_accuracy.py",
     "accuracy-molecules": "molecule_accuracy.py",
     "promises": "promises.py",
+    "time-limits": "budget.py",
+    "large-examples": "large_examples.py",
 }
 """Scripts that need the folder of data sets."""
 ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMBA", "MERCER")

@@ -172,6 +172,25 @@ def test_a_sample_does_not_depend_on_the_batches(monkeypatch):
     assert len(np.unique(first, axis=0)) == 20
 
 
+def test_empty_batches_are_passed_over(small):
+    X, y = data()
+    some = mc.Batches(lambda: iter([(X[:0], y[:0]), (X[:100], y[:100]), (X[:0], y[:0]), (X[100:], y[100:])]))
+    model = mc.KernelRidge(mc.Gaussian(1.0), n_centers=20)
+    np.testing.assert_allclose(model.fit(some).predict(X), model.fit(mc.Batches(X), y).predict(X), atol=1e-8)
+
+
+def test_a_function_may_use_its_arrays_again():
+    X, y = data()
+    rows, targets = np.empty((100, X.shape[1])), np.empty(100)
+
+    def reused():
+        for i in range(0, N, 100):
+            rows[:], targets[:] = X[i : i + 100], y[i : i + 100]
+            yield rows, targets
+
+    np.testing.assert_array_equal(sampled(mc.Batches(reused), 20, np.random.default_rng(3))[1], y)
+
+
 def refusals(folder):
     X, y = data()
     fit = lambda *args, **kwargs: lambda: mc.KernelRidge(n_centers=5).fit(*args, **kwargs)  # noqa: E731
@@ -179,6 +198,15 @@ def refusals(folder):
     pl.DataFrame({"a": ["x", "z"], "y": [0.0, 1.0]}).write_parquet(folder / "texts.parquet")
     (folder / "a.txt").write_text("1")
     (folder / "empty").mkdir()
+    (folder / "none.npy").write_bytes(b"")
+    np.savez(folder / "several.npz", a=X)
+    (folder / "several.npz").rename(folder / "several.npy")
+    np.save(folder / "objects.npy", np.array([["a", None]], dtype=object))
+    (folder / "broken.parquet").write_bytes(b"no Parquet" * 10)
+    (folder / "mixed").mkdir()
+    for i, values in enumerate(([1.0, 2.0], [1, 2])):
+        pl.DataFrame({"a": values, "y": [0.0, 1.0]}).write_parquet(folder / "mixed" / f"{i}.parquet")
+    passes = iter([X[:600], X[:600], *[X] * 9])
     once = iter([(X, y)])
     broken = lambda: iter([(X, y[:5])])  # noqa: E731
     model = lambda **more: lambda: mc.KernelRidge(**more).fit(mc.Batches(X), y)  # noqa: E731
@@ -187,9 +215,19 @@ def refusals(folder):
         "Column 'a' must be numeric": fit(folder / "texts.parquet", target="y"),
         r"must be a column of the file, got 'z'\. The columns are a, y": fit(folder / "missing.parquet", target="z"),
         "must come from a .parquet": fit(folder / "a.txt", target="y"),
+        "must hold an array of numbers, got .*none.npy'": fit(folder / "none.npy", y),
+        "must hold an array of numbers, got .*several.npy'": fit(folder / "several.npy", y),
+        r"objects.npy': .*Python objects.*\. Write it by np.save": fit(folder / "objects.npy", y),
+        "Files of rows must be complete.*broken.parquet": fit(folder / "broken.parquet", target="y"),
+        "have the same columns of the same types, got .*mixed'": fit(folder / "mixed", target="y"),
+        "rows from 700 on must have 3 columns.*, got 2 columns": fit(mc.Batches(lambda: iter([X, X[:, :2]])), y),
+        "the same 600 rows at every pass, got 700 rows": fit(mc.Batches(lambda: iter([next(passes)])), y[:600]),
+        "a function that starts anew at every call, got list_iterator": lambda: mc.Batches(iter([X])),
         "with files of 0 kinds": fit(folder / "empty", target="y"),
         "must exist": fit(folder / "none.parquet", target="y"),
         "names a column of a file, got target='y' with X in memory": fit(X, y, target="y"),
+        "in place of y, got target='y' and y": fit(folder / "missing.parquet", [0.0, 1.0], target="y"),
+        "in place of y, got target='y' and rows in batches": fit(mc.Batches(X), target="y"),
         "names a column of a file, got target='y' with ndarray": lambda: mc.Batches(X, "y"),
         "two dimensions": lambda: mc.Batches(np.ones(3)),
         "must come from .* got list": lambda: mc.Batches([[1.0]]),

@@ -1,4 +1,4 @@
-"""Blocks of coordinates of the whole kernel, started from centres."""
+"""Blocks of coordinates of the whole kernel, after centres."""
 
 import numpy as np
 import pytest
@@ -13,9 +13,8 @@ N = 300
 
 @pytest.fixture
 def small(monkeypatch):
-    """Blocks of 100 coordinates, approximated with rank 30."""
+    """Blocks of 100 coordinates."""
     monkeypatch.setattr(blocks, "LEAST", 100)
-    monkeypatch.setattr(blocks, "RANK", 30)
 
 
 def data(dtype="float64"):
@@ -78,6 +77,46 @@ def test_it_starts_from_the_centres_and_lowers_the_residual(small):
     assert cold.stats["passes"] == 2.0
 
 
+@pytest.fixture(scope="module")
+def smooth():
+    """A kernel matrix so ill-conditioned that the coefficients of centres are huge numbers that cancel."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    Y = np.sin(X[:, :1]) + X[:, 1:2] ** 2 + 0.1 * rng.normal(size=(1500, 1))
+    return X, Y, mc.Gaussian(1.0)(X)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_it_ends_better_than_the_centres_wherever_it_ends(smooth, alpha, unit):
+    X, Y, K = smooth
+    problem = LeastSquares(mc.gram.of(unit * mc.Gaussian(1.0), X), Y, np.array([unit * alpha]))
+
+    def objective(coef):
+        f = K @ (unit * coef)
+        return float(((Y - f) ** 2).sum() + alpha * np.vdot(unit * coef, f))
+
+    centres = auto._on_all_points(problem, auto.solve(problem, "nystrom"))
+    assert np.abs(unit * centres).max() > 500
+    first, more = (blocks.solve(problem, centres, None, tol=1e-9, passes=passes) for passes in (0.1, 3))
+    best = objective(np.linalg.solve(K + alpha * np.eye(1500), Y) / unit)
+    start = objective(centres)
+    assert first.stats["iterations"] == 1
+    assert objective(first.coef) <= start * (1 + 1e-9)
+    assert ("worse than the centres, which are kept" in first.status) == (alpha == 0.01)
+    assert objective(more.coef) - best < 0.2 * (start - best)
+
+
+def test_the_better_function_is_kept_for_each_target(small):
+    X, Y, w = data()
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y, np.array([0.5, 0.5]), np.sqrt(w))
+    centres = np.stack([exact(problem)[:, 0], np.zeros(N)], axis=1)
+    solution = blocks.solve(problem, centres, None, tol=1e-9, passes=0.1)
+    np.testing.assert_array_equal(solution.coef[:, 0], centres[:, 0])
+    assert solution.coef[:, 1].all()
+    assert solution.status.endswith("worse than the centres for 1 of 2 targets, which are kept")
+
+
 def test_the_estimate_of_the_residual_is_right(small):
     X, Y, _ = data()
     problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y[:, :1], np.array([0.5]))
@@ -104,8 +143,14 @@ def test_the_estimator(small):
     w[::7] = 0.0  # rows that count for nothing are left out, and positions still match
     left = model.fit(X, Y[:, 0], w)
     np.testing.assert_allclose(left.predict(X), plain.fit(X, Y[:, 0], w).predict(X), atol=2e-2)
+    model.set_params(tol=1e-9, progress=lambda step: step.tol != 1e-9)  # the centres have a tolerance of their own
     with pytest.warns(ConvergenceWarning, match=r"stopped: 1 blocks of 100"):
-        model.set_params(max_time=1e-9, tol=1e-9).fit(X, Y[:, 0])
+        model.fit(X, Y[:, 0])
+    with pytest.warns(ConvergenceWarning, match=r"stopped before the first block: Nyström .* 40 centres"):
+        model.set_params(max_time=1e-9).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(
+        model.predict(X), mc.KernelRidge(mc.Gaussian(1.0), alpha=0.5, n_centers=40).fit(X, Y[:, 0]).predict(X)
+    )
 
 
 def test_what_is_refused():

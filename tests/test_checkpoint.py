@@ -14,7 +14,7 @@ import mercer as mc
 from mercer.data.points import Points
 from mercer.files import checkpoint, replace
 from mercer.files.checkpoint import CheckpointFile, digest_of
-from mercer.solvers import nystrom
+from mercer.solvers import choice, nystrom
 
 N = 120
 
@@ -128,13 +128,38 @@ def test_a_time_limit_leaves_the_checkpoint(often, tmp_path):
     np.testing.assert_array_equal(again.dual_coef_, make(alpha=0.02).fit(X, y, w).dual_coef_)
 
 
+def test_a_fit_continues_with_another_budget_of_memory(often, tmp_path, monkeypatch):
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    monkeypatch.setattr(choice, "pivots", lambda size, limit: 20)
+    whole = make(alpha=0.02).fit(X, y, w)
+    with pytest.raises(Killed):
+        make(path, alpha=0.02, progress=killed_at(3)).fit(X, y, w)
+    monkeypatch.setattr(choice, "pivots", lambda size, limit: 30)  # as the memory available now allows
+    model = make(path, alpha=0.02, budget=3 * N * N + 100).fit(X, y, w)
+    np.testing.assert_array_equal(model.dual_coef_, whole.dual_coef_)
+    assert "20 randomly pivoted columns" in model.status_
+
+
+def test_a_penalty_that_was_stopped_is_not_finished(often, tmp_path):
+    X, y, w = data()
+    path, steps = tmp_path / "fit.ckpt", []
+    for _ in range(2):  # stopped again where it continued
+        steps.clear()
+        with pytest.warns(UserWarning, match="stopped after"):
+            make(path, progress=lambda step: steps.append(step) or len(steps) != 3).fit(X, y, w)
+        assert len(steps) == 3  # the other penalty asks nothing
+    again = make(path).fit(X, y, w)
+    np.testing.assert_array_equal(again.dual_coef_, make().fit(X, y, w).dual_coef_)
+    assert not path.exists()
+
+
 OTHERS = [
     {"alpha": 0.1},
     {"tol": 1e-7},
     {"random_state": 1},
     {"fit_intercept": False},
     {"kernel": mc.Gaussian(1.6)},
-    {"budget": 2 * N * N},
 ]
 
 
@@ -166,7 +191,7 @@ def test_a_damaged_file_is_refused(often, tmp_path):
     mc.KernelRidge(mc.Gaussian(1.0)).fit(X, y).save(model)
     for damaged in (content[:-5], content[:-1] + bytes([content[-1] ^ 1]), b"", b"text", model.read_bytes()):
         path.write_bytes(damaged)
-        with pytest.raises(mc.InvalidInput, match=r"must be complete and as a fit wrote it.*delete the file"):
+        with pytest.raises(mc.InvalidInput, match=r"must be complete and as a fit wrote it.*\. Choose another path\.$"):
             make(path).fit(X, y, w)
     path.write_bytes(content)
     with pytest.raises(mc.InvalidInput, match="another kind of"):
@@ -187,8 +212,9 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     np.testing.assert_array_equal(file.load()["u"], np.arange(10.0))
     assert os.listdir(tmp_path) == ["fit.ckpt"]
-    with pytest.raises(mc.InvalidInput, match="folder with free space"):
-        CheckpointFile(tmp_path / "no" / "fit.ckpt", "problem").save({"u": np.ones(1)})
+    for place in (tmp_path / "no" / "fit.ckpt", tmp_path):
+        with pytest.raises(mc.InvalidInput, match="must be a file in a folder that exists, got"):
+            CheckpointFile(place, "problem")
 
 
 def test_checkpoints_are_written_now_and_then(tmp_path, monkeypatch):

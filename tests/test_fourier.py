@@ -207,6 +207,7 @@ def test_iterations_can_be_stopped_and_limited(monkeypatch):
     stopped = fourier.solve(problem, progress=lambda step: bool(steps.append(step)) or len(steps) < 3)
     assert len(steps) == 3
     assert stopped.status.startswith("stopped after 3 iterations")
+    assert fourier.solve(problem, progress=steps.append).stats["converged"]  # None goes on: only False stops
     limited = fourier.solve(problem, max_iter=2)
     assert limited.status.startswith("not converged after 2 iterations")
     assert not limited.stats["converged"]

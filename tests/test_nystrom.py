@@ -442,7 +442,7 @@ def test_an_unproven_kernel_on_centres_is_checked_on_the_centres_only(model):
 def test_sums_that_overflow_are_refused(value):
     """Whatever is added to its diagonal, such a matrix has no factor: the search for one has to end."""
     with pytest.raises(mc.InvalidInput, match="must be finite numbers"):
-        nystrom._shifted(np.full((3, 3), value), 1.0, value)
+        nystrom.shifted(np.full((3, 3), value), 1.0, value)
 
 
 @pytest.mark.parametrize("kernel", [mc.Linear(), mc.Gaussian(2.0), mc.Matern(2.0, nu=2.3)])

@@ -111,7 +111,7 @@ def test_the_page_of_commands_names_every_command_and_its_options():
     text = command_pages.pages()["reference/commands.md"]
     for command in app.registered_commands:
         assert f"## mercer {command.name or command.callback.__name__}\n" in text
-    assert "The column to predict, by name or number (-1 is the last)" in text
+    assert "The column to predict, or its number (-1: the last)" in text
     assert "| `--seed` `N` | Seed of the random numbers. Default: `0`. |" in text
 
 

@@ -23,6 +23,7 @@ from mercer.cli.names import named, no_target
 from mercer.cli.reading import Table, as_table
 from mercer.cli.tables import Array, Problem
 from mercer.data.batches import SCANS, Witnesses, drawn
+from mercer.data.missing import is_missing
 from mercer.data.tu import is_tu
 from mercer.errors import InvalidInput
 from mercer.models import menu
@@ -88,7 +89,10 @@ class Large:
         ).fit(rows)  # fmt: skip
         model.set_params(progress=None)
         choices = tuple(f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_)
-        return menu.Fitted(model, choices, model.columns_.roles, model.stopped_by_ != "time", model.last_fit_)
+        return menu.Fitted(
+            model, choices, model.columns_.roles, model.stopped_by_ != "time", model.last_fit_,
+            rows=np.arange(len(problem.y) - len(held_out)), task=problem.task, seed=settings["random_state"],
+        )  # fmt: skip
 
     def placed(self, problem: Problem) -> Problem:
         """The problem of the sample, which knows the number of rows of the file."""
@@ -157,4 +161,4 @@ def open_large(path: str, target: str | None, options: dict[str, Any]) -> tuple[
 
 def rows_targets(y: Any, at: Array) -> list[Any]:
     """Targets of some rows, with None for missing ones."""
-    return [None if value != value else value for value in y[at].tolist()]
+    return [None if is_missing(value) else value for value in y[at].tolist()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,11 @@ Batch = tuple[Any, Array | None]
 """Rows, an array or a frame, and their targets."""
 SCANS = {".parquet": "scan_parquet", ".arrow": "scan_ipc", ".ipc": "scan_ipc", ".feather": "scan_ipc"}
 """The function of Polars that reads each kind of file."""
-KINDS = "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function"
+KINDS = (
+    "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function that starts "
+    "anew at every call"
+)
+EMPTY = "Check the source; a function must start anew at every call, not continue an iterator."
 
 
 class Batches:
@@ -88,6 +93,17 @@ class Batches:
         else:
             raise _unknown(type(source).__name__)
 
+    @classmethod
+    def of(cls, X: Any, y: Any, target: str | None) -> Batches:
+        """The rows that `fit` was given, whose targets are y, or the column `target` of a file: one of the two."""
+        if target is not None and (y is not None or isinstance(X, cls)):
+            raise InvalidInput(
+                "`target` names the column of a file with the targets, in place of y",
+                got=f"target={target!r} and {'rows in batches' if y is None else 'y'}",
+                advice="Leave out one of them. For a `Batches`, name the column there: mc.Batches(path, target).",
+            )
+        return X if isinstance(X, cls) else cls(X, target)
+
     @property
     def n(self) -> int:
         """The number of rows; a function is called once to count them."""
@@ -96,8 +112,10 @@ class Batches:
         return self._n
 
     def __iter__(self) -> Iterator[Batch]:
-        start = 0
+        start, width = 0, None
         for X, y in self._read(self.tables):
+            if not len(X):
+                continue
             checked = X
             if not is_frame(X):
                 try:
@@ -109,6 +127,13 @@ class Batches:
                         advice="Correct the source, leave such rows out of it, or use an automatic model or the kernel "
                         "mc.TableKernel(), which accept missing values in files.",
                     ) from None
+            width = checked.shape[1] if width is None else width
+            if checked.shape[1] != width:
+                raise InvalidInput(
+                    f"The rows from {start:,} on must have {width} columns, as those before",
+                    got=f"{checked.shape[1]} columns",
+                    advice="Correct the source: all batches have the same columns.",
+                )
             start += len(checked)
             yield checked, y
 
@@ -205,8 +230,10 @@ class Batches:
                 got="an installation without it",
                 advice='Install it with: pip install "mercer[cli]"',
             ) from None
-        frame = getattr(pl, SCANS[kinds.pop()])(paths)
-        schema = frame.collect_schema()
+        with _readable(path, pl.exceptions.PolarsError):
+            frame = getattr(pl, SCANS[kinds.pop()])(paths)
+            schema = frame.collect_schema()
+            n = int(frame.select(pl.len()).collect().item())
         names, features = schema.names(), [name for name in schema.names() if name != target]
         if target is not None and target not in names:
             raise InvalidInput(
@@ -215,14 +242,14 @@ class Batches:
                 advice=f"The columns are {', '.join(names[:10])}.",
             )
         self.tables = not all(schema[name].is_numeric() or schema[name] == pl.Boolean for name in features)
-        n = int(frame.select(pl.len()).collect().item())
         self.names, self._n = features, n
         single = all(schema[name] == pl.Float32 for name in features)
         kind, step = pl.Float32 if single else pl.Float64, max(1, HELD // len(names))
 
         def batches(tables: bool) -> Iterator[Batch]:
             for start in range(0, n, step):
-                part = frame.slice(start, step).collect()
+                with _readable(path, pl.exceptions.PolarsError):
+                    part = frame.slice(start, step).collect()
                 y = None if target is None else part[target].to_numpy()
                 if y is not None and y.dtype == object and not part[target].null_count():
                     y = y.astype(str)  # one array of short texts instead of millions of objects
@@ -235,10 +262,26 @@ class Batches:
 def _opened(path: Any) -> Array:
     """The array of a .npy file, in the file."""
     try:
-        A: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
     except (OSError, ValueError) as error:
-        raise InvalidInput("A .npy file must hold an array of numbers", got=str(error), advice="Check it.") from None
-    return A
+        raise InvalidInput(
+            "A .npy file must hold an array of numbers",
+            got=f"{str(path)!r}: {error}",
+            advice="Write it by np.save(path, X), with the numbers as an array X of floats.",
+        ) from None
+
+
+@contextmanager
+def _readable(path: Path, error: type[Exception]) -> Iterator[None]:
+    """Errors of the library that reads files, as ours."""
+    try:
+        yield
+    except (error, OSError) as problem:
+        raise InvalidInput(
+            "Files of rows must be complete, and those of a folder have the same columns of the same types",
+            got=f"{str(path)!r}: {(str(problem).splitlines() or ['unreadable'])[0]}",
+            advice="Check the files, or write them again.",
+        ) from None
 
 
 def _pairs(function: Callable[[], Any]) -> Iterator[Batch]:
@@ -334,9 +377,9 @@ def drawn(
             kept, keys, index = frames.rows(kept, best), keys[best], index[best]
         start += len(X)
         if y is not None:
-            targets.append(np.asarray(y))
+            targets.append(np.array(y))  # a copy: a function may use its array again for the next batch
     if kept is None:
-        raise InvalidInput("A source of rows must have rows", got="none", advice="Check the source.")
+        raise InvalidInput("A source of rows must have rows", got="none", advice=EMPTY)
     return Drawn(kept, index, np.concatenate(targets) if targets else None)
 
 

@@ -56,6 +56,13 @@ class CheckpointFile:
 
     def __init__(self, path: Any, problem: str, every: float = EVERY) -> None:
         self.path, self.problem, self.every, self.last = named(path), problem, every, -np.inf
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if not os.path.isdir(folder) or os.path.isdir(self.path):
+            raise InvalidInput(
+                "A checkpoint must be a file in a folder that exists",
+                got=repr(self.path),
+                advice="Make the folder, or choose another path.",
+            )
 
     def load(self) -> Arrays | None:
         """The arrays of the file, or None if there is no file; an error if it belongs to another problem."""
@@ -67,7 +74,7 @@ class CheckpointFile:
             raise InvalidInput(
                 f"The checkpoint {self.path!r} must be complete and as a fit wrote it",
                 got=error.got,
-                advice="Choose another path, or delete the file to start from the beginning.",
+                advice="Choose another path.",
             ) from None
         if metadata["problem"] != self.problem:
             raise InvalidInput(

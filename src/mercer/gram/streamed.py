@@ -55,7 +55,8 @@ class StreamedGram(Gram):
         """The position of the first row of every batch, and its rows."""
         start = 0
         for X, _ in self.batches:
-            yield start, self.kernel.prepare(X)
+            if start + len(X) <= self.shape[0]:
+                yield start, self.kernel.prepare(X)
             start += len(X)
         if start != self.shape[0]:
             raise InvalidInput(

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.errors import InvalidInput
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import blocks, cholesky, eigen, fourier
+from mercer.solvers import blocks, cholesky, eigen, fourier, nystrom
 from mercer.solvers.base import UNSOLVED, Matrix, Solution
 from mercer.solvers.checkpoint import Checkpoint, Journal
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
@@ -85,8 +85,6 @@ def solve(
     choice = chosen(problem, solver, budget, tol, grids=grids)
     progress = until(max_time if choice.streamed else None, progress)
     if choice.solver in ("nystrom", "blocks"):
-        from mercer.solvers import nystrom
-
         refine = choice.solver == "blocks"
         more: dict[str, Any] = {} if tol is None or refine else {"tol": tol}
         journal = Journal.of(checkpoint)
@@ -96,12 +94,15 @@ def solve(
             centers=centers,
             random_state=random_state,
             budget=budget,
-            progress=None if refine else progress,
+            progress=progress,
             checkpoint=journal,
             **more,
         )
-        if refine:
-            how = solution.status
+        how = solution.status
+        if refine and solution.stats["stopped"]:
+            stats = solution.stats | {"converged": False}
+            solution = replace(solution, status=f"stopped before the first block: {how}", stats=stats)
+        elif refine:
             limit = blocks.PASSES if max_passes is None else max_passes
             solution = blocks.solve(
                 problem,

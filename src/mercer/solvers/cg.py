@@ -272,7 +272,8 @@ def iterate(
             ritz.add(step, rho)
             if (reached <= tol).all():
                 reached = ritz.errors(squares)
-        if progress is not None and not progress(Step(iteration=iterations, gap=float(reached.max()), tol=tol)):
+        state = Step(iteration=iterations, gap=float(reached.max()), tol=tol)
+        if progress is not None and progress(state) is False:
             return Iterate(X, iterations, reached, bool((reached <= tol).all()), stopped=True, flat=flat)
         go = (reached[active] > tol) & sane
         if not go.any():

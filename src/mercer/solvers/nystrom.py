@@ -254,7 +254,7 @@ class _Preconditioner:
             spectrum, self.vectors = sla.eigh(H, overwrite_a=True, check_finite=False, driver="evd")
             self.spectrum = np.maximum(spectrum, 0.0)[:, None] + problem.alpha + floor
         else:
-            self.factors = [_shifted(H, float(alpha), floor) for alpha in alphas]
+            self.factors = [shifted(H, float(alpha), floor) for alpha in alphas]
 
     def __call__(self, R: Matrix) -> Matrix:
         """M⁻¹ R, every column with its own alpha."""
@@ -267,7 +267,7 @@ class _Preconditioner:
         return out
 
 
-def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
+def shifted(H: Matrix, alpha: float, floor: float) -> Any:
     """The Cholesky factor of H + alpha I, with a larger diagonal if needed: at most by the size of H."""
     size = max(float(np.diagonal(H).max()), float(np.finfo(np.float64).tiny))
     while floor <= size < np.inf:

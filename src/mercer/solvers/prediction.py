@@ -32,7 +32,7 @@ SAMPLE, SQUARE = 3000, 1000
 FACTOR_STEPS = 5
 """Iterations with a float32 factor as the preconditioner, typically."""
 STEP_OVERHEAD = 1.3
-"""The work of a pass by blocks, with the approximation and the step of every block, in units of its rows of K."""
+"""The work of a pass by blocks, with the factor of every block, in units of its rows of K."""
 RESIDUAL_SHARE = 2.0
 """The largest eigenvalue that k randomly pivoted columns leave, in units of the largest that the best k would leave."""
 
@@ -166,7 +166,7 @@ def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol
     if choice.solver == "blocks":
         first, passes = _nystrom(size, speed, tol, centers), blocks.PASSES
         seconds = first.seconds + STEP_OVERHEAD * passes * square * speed.product[size.rounded.itemsize] * 2
-        return Prediction(seconds, first.nbytes + 8 * n * t * 8, passes)
+        return Prediction(seconds, first.nbytes + 8 * n * t * 8 + 2 * 8 * blocks.block_size(n) ** 2, passes)
     if choice.preconditioner == "factor":
         keep = not choice.low_memory and n <= costs.STORED_ROWS and size.dtype == np.float64
         one = (square * speed.fetch * t) if keep else square * speed.product[8]

@@ -140,10 +140,14 @@ class Iteration:
         b = None if self.P is None else np.empty((self.P.shape[1], self.Y.shape[1]))
         outcomes = []
         self.kept = (self.checkpoint.load() if self.checkpoint else None) or {}
+        if "rank" in self.kept:
+            self.choice = replace(self.choice, rank=int(self.kept["rank"][0]))
         for i, alpha in enumerate(np.unique(problem.alpha)):
             columns = np.flatnonzero(problem.alpha == alpha)
             outcome = self.solved(i) or self.at(float(alpha), columns)
             self.remember(i, outcome)
+            if outcome.stopped:  # stopped is stopped: the targets of other penalties get one step, and no checkpoint
+                self.progress = lambda step: False
             u[:, columns], R[:, columns] = outcome.u, outcome.R
             if b is not None:
                 b[:, columns] = outcome.b
@@ -198,13 +202,15 @@ class Iteration:
         return Outcome(u, b, R, iterations, bool(converged), False, how, passes=passes)
 
     def remember(self, i: int, outcome: Outcome) -> None:
-        """Add a finished outcome to what the next checkpoint holds."""
+        """Add a finished outcome to what the next checkpoint holds; a later fit continues one that was stopped."""
         if self.checkpoint is None or self.F is None:
+            return
+        self.kept = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        if outcome.stopped:
             return
         figures = [outcome.iterations, outcome.passes, int(outcome.converged), self.F.shape[1]]
         of_it = {"u": outcome.u, "R": outcome.R, "figures": np.array(figures, dtype=np.int64)}
         of_it |= {} if outcome.b is None else {"b": outcome.b}
-        self.kept = {name: A for name, A in self.kept.items() if name[0].isdigit()}
         self.kept |= {f"{i}.{name}": A for name, A in of_it.items()}
 
     # -- the rungs ------------------------------------------------------------------------------------------------
@@ -367,6 +373,7 @@ class Iteration:
         if checkpoint is None:
             return None
         finished = {name: A for name, A in self.kept.items() if name[0].isdigit()}
+        finished["rank"] = np.array([self.choice.rank])
         return lambda state: checkpoint.save(finished | sweep.arrays(state))
 
     def reporting(self, iterations: int, reached: float) -> Progress | None:

@@ -459,7 +459,7 @@ class _Run:
             if self.watched and not self.iterations:
                 raise threads.OutOfTime
             self.status, self.end = LATE, End.TIME
-        elif self.progress is not None and not self.progress(self.report(gap, at)):
+        elif self.progress is not None and self.progress(self.report(gap, at)) is False:
             self.status, self.end = CALLER, End.CALLER
         return bool(self.status)
 

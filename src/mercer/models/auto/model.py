@@ -96,7 +96,7 @@ class AutoModel(KernelEstimator):
                     advice="Pass y instead.",
                 )
             return None
-        batches = X if isinstance(X, Batches) else Batches(X, target)
+        batches = Batches.of(X, y, target)
         clock, roles = self._checked_clock(), Roles.of(self.roles)
         return Source.of(batches, y, sample_weight, exposure, roles, clock, self.random_state, classes=classes)
 

@@ -126,7 +126,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         rows: Any = X
         points: Points
         if is_source(X) and isinstance(unfitted, KernelRidge):
-            rows = X if isinstance(X, Batches) else Batches(X, target)
+            rows = Batches.of(X, y, target)
             some = drawn(rows, 1, generator(self.random_state))
             X, points, y = some.X, StreamedPoints(rows, some), some.y if y is None else y
         else:

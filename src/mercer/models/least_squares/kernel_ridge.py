@@ -106,8 +106,9 @@ class KernelRidge(PenalisedSmoother):
         matrix fits into memory, it takes a grid of frequencies ("fourier": at most three columns, and a kernel whose
         spectral density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too
         long (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_`
-        says which and why. "blocks" starts from centres and then refines the coefficients of all points, block by
-        block, as long as `max_time` and `max_passes` allow: for 200 000 to some million rows.
+        says which and why. "blocks" starts from the residuals of centres and then refines the coefficients of all
+        points, block by block, as long as `max_time` and `max_passes` allow, and keeps the centres where that is not
+        enough to be better: for 200 000 to some million rows.
     tune : str or None
         None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : int or None, str or array
@@ -197,7 +198,7 @@ class KernelRidge(PenalisedSmoother):
         check_solver_parameters(self, auto.SOLVERS)
         check_limits(self)
         if isinstance(X, (str, os.PathLike, Batches)):
-            return self._fit_batches(X if isinstance(X, Batches) else Batches(X, target), y, sample_weight)
+            return self._fit_batches(Batches.of(X, y, target), y, sample_weight)
         if target is not None:
             raise InvalidInput(
                 "`target` names a column of a file", got=f"target={target!r} with X in memory", advice="Pass y instead."
@@ -384,12 +385,14 @@ class KernelRidge(PenalisedSmoother):
         if not choice.streamed:
             return None
         others: tuple[Any, ...] = (self.kernel_, problem.y, problem.alpha, problem.roots, problem.tail)
-        where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
-        limit = memory_budget(self.budget)
-        m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
-        others += (problem.gram.dtype, choice.solver, 0 if choice.solver == "cg" else m, where, _judged(m, limit))
+        others += (problem.gram.dtype,)
+        if choice.solver != "cg":  # whose rank follows the memory available now: the checkpoint has its own
+            where = self.centers if isinstance(self.centers, str) else np.asarray(unframed(self.centers))
+            limit = memory_budget(self.budget)
+            m = nystrom.default_centers(problem.n, limit) if self.n_centers is None else self.n_centers
+            others += (m, where, _judged(m, limit) if isinstance(self.alpha, str) else 0)
         rows = problem.gram.batches if isinstance(problem.gram, StreamedGram) else problem.gram.x
-        digest = digest_of(rows, *others, choice.rank, self.tol, self.random_state)
+        digest = digest_of(rows, *others, choice.solver, self.tol, self.random_state)
         return CheckpointFile(self.checkpoint, digest)
 
     def _on_centres(self, problem: LeastSquares) -> bool:

@@ -368,7 +368,7 @@ class KernelPredictor(Predictor):
     def _data(self, X: Any, y: Any, target: str | None) -> tuple[Any, Points, Any]:
         if not is_source(X):
             return super()._data(X, y, target)
-        batches = X if isinstance(X, Batches) else Batches(X, target)
+        batches = Batches.of(X, y, target)
         if isinstance(self.kernel, (TableKernel, Typed)):
             batches = batches.as_tables()
         wanted = default_centers(batches.n, memory_budget(self.budget)) if self.n_centers is None else self.n_centers
