@@ -1,9 +1,11 @@
 """Rows of Dask: the same model as from an array, whatever the chunks, the scheduler and what happens to workers."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import cloudpickle
 import dask
@@ -19,6 +21,7 @@ from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
 from mercer.data.dask_rows import DaskRows
+from mercer.files.checkpoint import CheckpointFile
 from mercer.gram.streamed import StreamedGram
 from mercer.solvers import costs, nystrom
 
@@ -111,6 +114,70 @@ def test_other_sums_of_the_features(small):
         np.testing.assert_allclose(there.normal(V, curved), here.normal(V, curved), rtol=1e-9)
         np.testing.assert_allclose(there.features([200, 3, 3]), here.features([200, 3, 3]), atol=1e-12)
         np.testing.assert_allclose(np.concatenate([part for part, _ in rows]), X)
+
+
+MODELS = {
+    "two classes": (mc.KernelLogisticRegression, lambda y: np.where(y > 1, "high", "low"), "predict_proba"),
+    "three classes": (mc.KernelLogisticRegression, lambda y: np.digitize(y, [0.7, 1.3]), "predict_proba"),
+    "counts": (partial(mc.KernelGLM, family="poisson"), lambda y: np.round(np.exp(y)), "predict"),
+    "least squares": (mc.LeastSquaresClassifier, lambda y: np.digitize(y, [0.7, 1.3]), "decision_function"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_classes_and_counts(name, small):
+    """The model of the same rows in memory, on the same centres, which can be pickled and ask for its rows again."""
+    X, y, w = data()
+    cls, targets, method = MODELS[name]
+    table = dd.from_pandas(frame(X), npartitions=3) if name == "counts" else CHUNKS["skewed"](X)
+    more = {"exposure": w} if name == "counts" else {}
+    few = SOME | {"alpha": 1.0, "n_centers": 6}
+    model = cls(**few).fit(table, da.from_array(targets(y), chunks=77), w, **more)
+    here = cls(**few | {"n_centers": None, "centers": model.function_.points.raw}).fit(X, targets(y), w, **more)
+    asked = frame(X) if name == "counts" else X
+    np.testing.assert_allclose(getattr(model, method)(asked), getattr(here, method)(X), rtol=0, atol=1e-6)
+    sent = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(getattr(sent, method)(asked), getattr(model, method)(asked), rtol=0, atol=1e-12)
+    if name == "two classes":
+        np.testing.assert_allclose(model.loo_proba_, here.loo_proba_, atol=1e-5)
+        with pytest.raises(mc.InvalidInput, match="A pickled model does not hold the source of the rows"):
+            sent.loo_proba_  # noqa: B018
+
+
+def test_a_fit_continues_after_the_cluster_was_lost(small, iterated, monkeypatch, tmp_path):
+    """The rows stay on the workers: only sums of them come back, the digest that recognises them included."""
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    monkeypatch.setattr(CheckpointFile.__init__, "__defaults__", (0.0,))
+    make = lambda: mc.KernelRidge(**SOME, fit_intercept=True, tol=1e-9, checkpoint=path)  # noqa: E731
+    sums, most = [], [np.inf]
+    value = cluster_module.Cluster.result
+
+    def counted(self, task):
+        sums.append(task)
+        if len(sums) > most[0]:
+            raise ClusterLost("The scheduler must stay reachable", got="no answer", advice="Start it again.")
+        return value(self, task)
+
+    monkeypatch.setattr(cluster_module.Cluster, "result", counted)
+    whole = make().fit(CHUNKS["rows"](X), y, w)
+    total = len(sums)
+    for lost in (total // 2, total - 1):
+        sums.clear()
+        most[0] = lost
+        with pytest.raises(ClusterLost):
+            make().fit(CHUNKS["rows"](X), y, w)
+        sums.clear()
+        most[0] = np.inf
+        with pytest.raises(mc.InvalidInput, match="must belong to the same data"):
+            make().fit(CHUNKS["rows"](X[::-1].copy()), y, w)
+        sums.clear()
+        again = make().fit(CHUNKS["rows"](X), y, w)
+        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+        assert len(sums) <= total - lost + 4  # the rows are drawn, recognised and kept again
+        assert not path.exists()
+    digests = [DaskRows(CHUNKS[kind](X)).digest().tolist() for kind in CHUNKS]
+    assert all(digest == mc.Batches(X).digest().tolist() for digest in digests)
 
 
 def test_predictions_are_lazy(small):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.columns import as_array
+from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
@@ -178,6 +179,23 @@ class Batches:
             found = frames.rows(X, part) if found is None else _joined(found, frames.rows(X, part))
             targets += [] if y is None else [y[part]]
         return found, np.concatenate(targets) if targets else None
+
+    def digest(self) -> Keys | None:
+        """A digest of all rows in their order, the same for all sizes of batches; None if their values have no key.
+
+        >>> X = np.arange(6.0).reshape(3, 2)
+        >>> def one_by_one():
+        ...     yield from (X[i : i + 1] for i in range(3))
+        >>> bool((Batches(X).digest() == Batches(one_by_one).digest()).all())
+        True
+        """
+        total, start = np.zeros(2, dtype=np.uint64), 0
+        for X, _ in self:
+            part = digest_at(X, start)
+            if part is None:
+                return None
+            total, start = total + part, start + len(X)
+        return total
 
     def _array(self, A: Array) -> Callable[[bool], Iterator[Batch]]:
         if A.ndim != 2 or 0 in A.shape:
@@ -344,9 +362,21 @@ class StreamedPoints(Points):
     (50, 5)
     """
 
-    def __init__(self, batches: Batches, sample: Drawn) -> None:
+    def __init__(self, batches: Batches | None, sample: Drawn, n: int | None = None) -> None:
         super().__init__(sample.X)
-        self.batches, self.sample, self.n = batches, Points(sample.X), batches.n
+        self._source, self._drawn, self.sample = batches, sample, Points(sample.X)
+        self.n = self.batches.n if n is None else n
+
+    @property
+    def batches(self) -> Batches:
+        """The rows; a pickled model does not hold them."""
+        if self._source is None:
+            raise InvalidInput(
+                "A pickled model does not hold the source of the rows that it was fitted to in batches",
+                got="a request that reads these rows again",
+                advice="Ask the model that was fitted, or fit again.",
+            )
+        return self._source
 
     def take(self, index: Any) -> Points:
         raise InvalidInput(
@@ -356,11 +386,7 @@ class StreamedPoints(Points):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        raise InvalidInput(
-            "A model that was fitted to rows in batches holds their source, which cannot be pickled",
-            got="a request to pickle it",
-            advice="Save it by model.save(path), and load it by mc.load(path).",
-        )
+        return {"batches": None, "sample": self._drawn._replace(y=None), "n": self.n}
 
 
 def is_source(X: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mercer.data.batches import Batches
 from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, row_blocks, whole_rows
+from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
@@ -99,6 +100,7 @@ class DaskRows(Batches):
             self.spans.append(slice(first, first + sum(part.stop - part.start for _, part in parts)))
             cuts = [part for _, part in parts]
             pieces.append(self.cluster.task(_piece, first, cuts, *[blocks[block] for block, _ in parts]))
+        self._read_again = pieces
         self.pieces = self.cluster.kept(pieces) if self._n * width * 8 <= SHARE * total else pieces
 
     def __enter__(self) -> DaskRows:
@@ -106,7 +108,7 @@ class DaskRows(Batches):
 
     def __exit__(self, *error: object) -> None:
         self.cluster.release()
-        self.pieces = []
+        self.pieces = self._read_again  # what is asked later, such as leave-one-out, reads the rows again
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         for piece in list(self.pieces):
@@ -146,6 +148,11 @@ class DaskRows(Batches):
             start = int(stop)
         parts = [self.cluster.task(_rows, *call) for call in calls]
         return np.concatenate(self.cluster.result(self.cluster.task(_listed, *parts)))
+
+    def digest(self) -> Keys | None:
+        """A digest of all rows in their order, the same for all chunks; computed on the workers."""
+        parts = [self.cluster.task(digest_at, piece, span.start) for span, piece in zip(self.spans, self.pieces)]
+        return np.asarray(self.cluster.result(self.cluster.tree(parts, _added)))
 
     def drawn(self, count: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
         """Rows drawn at random without replacement, in random order, and their positions.
