@@ -2,9 +2,11 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 
 import cloudpickle
@@ -12,11 +14,15 @@ import dask
 import dask.array as da
 import dask.bag
 import dask.dataframe as dd
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 import mercer as mc
+from mercer.cli import app as cli
+from mercer.cli import large as cli_large
 from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
@@ -180,6 +186,43 @@ def test_a_fit_continues_after_the_cluster_was_lost(small, iterated, monkeypatch
     assert all(digest == mc.Batches(X).digest().tolist() for digest in digests)
 
 
+def written(tmp_path, classes=False):
+    """A Parquet file with a column of texts."""
+    X, y, w = data()
+    table = frame(X).assign(c=np.where(X[:, 2] > 0, "up", "down"), w=w, y=np.digitize(y, [0.7, 1.3]) if classes else y)
+    table.to_parquet(tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_files_are_read_by_the_workers(small, tmp_path):
+    """Arrays, with rows left out and columns changed; the same model as from batches in this process."""
+    X, y, _ = data()
+    frame(X).assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    change = lambda X: X[:, :2]  # noqa: E731
+    models = []
+    for source in (mc.Batches, mc.DaskFiles):
+        rows = source(tmp_path / "rows.parquet", "y").without([3, 200]).mapped(change, np.negative)
+        models.append(mc.KernelRidge(**SOME).fit(rows))
+    np.testing.assert_allclose(*(model.dual_coef_ for model in models), rtol=1e-7)
+    with mc.DaskFiles(tmp_path / "rows.parquet", "y") as rows:
+        assert len(rows.spans) > 3
+        assert rows.digest().tolist() == mc.Batches(tmp_path / "rows.parquet", "y").digest().tolist()
+
+
+@pytest.mark.parametrize("cls", [mc.AutoRegressor, mc.AutoClassifier])
+def test_automatic_models_of_files_sum_on_the_workers(cls, small, tmp_path, monkeypatch):
+    path = written(tmp_path, classes=cls is mc.AutoClassifier)
+    sums = []
+    summed = DaskRows.sum
+    monkeypatch.setattr(DaskRows, "sum", lambda self, *args: sums.append(self.n) or summed(self, *args))
+    make = lambda: cls(kernel=mc.TableKernel(), roles={"w": "weight"}, time=1e3)  # noqa: E731
+    there, here = make().fit(mc.DaskFiles(path, "y")), make().fit(mc.Batches(path, "y"))
+    assert set(sums) == {N}
+    asked = pd.read_parquet(path).drop(columns="y")
+    found = [getattr(model, "predict_proba", model.predict)(asked) for model in (there, here)]
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
 def test_predictions_are_lazy(small):
     X, y, _ = data()
     model = mc.KernelRidge(**SOME).fit(X, np.column_stack([y, -y]))
@@ -288,6 +331,18 @@ def test_what_is_refused(small):
             call()
 
 
+def test_the_command_line_needs_a_scheduler_and_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli_large, "CONNECTING", 0.1)
+    path = str(written(tmp_path))
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n2,3\n")
+    for data, words in (
+        (path, r"--dask must be the address of a running Dask scheduler.*127.0.0.1:1, which does not answer"),
+        (str(tmp_path / "rows.csv"), r"--dask needs a Parquet or Arrow file"),
+    ):
+        assert cli.run(["fit", data, "-t", "y", "--dask", "tcp://127.0.0.1:1"], time.monotonic()) == 2
+        assert re.search(words, " ".join(capsys.readouterr().err.split()))
+
+
 # -- a cluster of processes --------------------------------------------------------------------------------------------
 
 CLUSTER = """
@@ -316,7 +371,7 @@ def cluster(tmp_path, monkeypatch):
             process.kill()
 
 
-def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
+def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path, capsys):
     """One cluster for all: processes take seconds to start."""
     client, scheduler = cluster
     monkeypatch.setattr(dask_rows, "HELD", 128 * D)
@@ -358,6 +413,29 @@ def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
 
     # Lazy predictions run on the workers.
     np.testing.assert_allclose(model.predict(rows).compute(), expected, rtol=0, atol=1e-6)
+
+    labels = np.where(y > 1, "high", "low")
+    classifier = mc.KernelLogisticRegression(mc.Gaussian(1.5), alpha=1.0, n_centers=8)
+    classifier.fit(mc.Batches(X), labels)
+    np.testing.assert_array_equal(classifier.predict(rows).compute(), classifier.predict(X))
+
+    # Scikit-learn's searches try their candidates on the workers.
+    scoring = {"accuracy": "accuracy", "process": lambda model, X, y: os.getpid()}
+    search = GridSearchCV(mc.SVC(mc.Gaussian(1.5)), {"C": [0.1, 10.0]}, cv=2, scoring=scoring, refit=False)
+    here = search.fit(X[:80], labels[:80]).cv_results_["mean_test_accuracy"]
+    with joblib.parallel_config("dask"):
+        there = search.fit(X[:80], labels[:80]).cv_results_
+    np.testing.assert_array_equal(there["mean_test_accuracy"], here)
+    assert os.getpid() not in {*there["split0_test_process"], *there["split1_test_process"]}
+
+    # The command line.
+    path, out = str(written(tmp_path)), str(tmp_path / "rows.mercer")
+    run = ["fit", path, "-t", "y", "--drop", "c", "-k", "Gaussian(2.0)", "--time", "5", "-o", out, "--dask"]
+    assert cli.run([*run, client.scheduler.address], time.monotonic()) == 0
+    said = capsys.readouterr()
+    assert "sum over the rows: see" in said.err
+    assert "KernelRidge" in said.out
+    assert np.isfinite(mc.load(out).predict(pd.read_parquet(path).drop(columns=["y", "c"]))).all()
 
     # A task that takes too much memory is named before it is started.
     with pytest.raises(mc.InvalidInput, match="A partition must fit 30% of a worker's memory"):

@@ -41,6 +41,7 @@ _HOME = {
     "mercer.data.trees": "Tree",
     "mercer.data.tu": "read_tu",
     "mercer.data.batches": "Batches",
+    "mercer.data.dask_files": "DaskFiles",
     "mercer.data.dask_rows": "DaskRows",
     "mercer.kernels.graphs.graphlets": "Graphlet",
     "mercer.kernels.graphs.histograms": "EdgeHistogram VertexHistogram",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +72,7 @@ class Batches:
         self.names: list[str] | None = None
         self.tables = False
         self._n: int | None = None
+        self.span: FileSpan | None = None
         if isinstance(source, (str, os.PathLike)) and Path(source).suffix != ".npy":
             self._read = self._files(Path(source), target)
             return
@@ -176,7 +178,7 @@ class Batches:
             start += len(X)
             if first == last:
                 continue
-            found = frames.rows(X, part) if found is None else _joined(found, frames.rows(X, part))
+            found = frames.rows(X, part) if found is None else joined(found, frames.rows(X, part))
             targets += [] if y is None else [y[part]]
         return found, np.concatenate(targets) if targets else None
 
@@ -236,18 +238,55 @@ class Batches:
         n = int(frame.select(pl.len()).collect().item())
         self.names, self._n = features, n
         single = all(schema[name] == pl.Float32 for name in features)
-        kind, step = pl.Float32 if single else pl.Float64, max(1, HELD // len(names))
+        step = max(1, HELD // len(names))
+        self.span = FileSpan(tuple(map(str, paths)), tuple(features), target, single)
+        read = self.span
 
         def batches(tables: bool) -> Iterator[Batch]:
             for start in range(0, n, step):
-                part = frame.slice(start, step).collect()
-                y = None if target is None else part[target].to_numpy()
-                if y is not None and y.dtype == object and not part[target].null_count():
-                    y = y.astype(str)  # one array of short texts instead of millions of objects
-                X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
-                yield X if tables else np.ascontiguousarray(X), y
+                yield read(tables, start, min(n, start + step))
 
         return batches
+
+
+@dataclass(frozen=True)
+class FileSpan:
+    """Reads some rows of Parquet or Arrow files, in this process or on a worker.
+
+    Attributes
+    ----------
+    paths : the files, in their order.
+    features, target : the columns to read.
+    single : whether arrays of the features are float32.
+    """
+
+    paths: tuple[str, ...]
+    features: tuple[str, ...]
+    target: str | None
+    single: bool
+
+    def __call__(self, tables: bool, start: int, stop: int) -> Batch:
+        """The rows from `start` to `stop`, as a frame or as an array, and their targets."""
+        import polars as pl
+
+        features, target = list(self.features), self.target
+        columns = features if target is None else [*features, target]
+        part = self._scan().select(columns).slice(start, stop - start).collect()
+        y = None if target is None else part[target].to_numpy()
+        if y is not None and target is not None and y.dtype == object and not part[target].null_count():
+            y = y.astype(str)  # one array of short texts instead of millions of objects
+        kind = pl.Float32 if self.single else pl.Float64
+        X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
+        return X if tables else np.ascontiguousarray(X), y
+
+    def targets(self, n: int) -> Array | None:
+        """The targets of the first n rows."""
+        return replace(self, features=())(True, 0, n)[1]
+
+    def _scan(self) -> Any:
+        import polars as pl
+
+        return getattr(pl, SCANS[Path(self.paths[0]).suffix])(list(self.paths))
 
 
 def _opened(path: Any) -> Array:
@@ -323,7 +362,8 @@ def drawn(
     array([ 7, ...])
     """
     if also is None and hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
-        return Drawn(*batches.drawn(count, rng), None)
+        found: Drawn = batches.drawn(count, rng)
+        return found
     kept: Any = None
     keys, index = np.empty(0), np.empty(0, dtype=np.int64)
     targets: list[Array] = []
@@ -336,7 +376,7 @@ def drawn(
         # Only rows that may win are copied: a batch is much larger than its share of the sample.
         new = np.arange(len(X)) if len(keys) < count else np.flatnonzero(key <= keys[-1])
         if len(new):
-            kept = frames.rows(X, new) if kept is None else _joined(kept, frames.rows(X, new))
+            kept = frames.rows(X, new) if kept is None else joined(kept, frames.rows(X, new))
             keys, index = np.append(keys, key[new]), np.append(index, start + new)
             best = np.argsort(keys, kind="stable")[:count]
             kept, keys, index = frames.rows(kept, best), keys[best], index[best]
@@ -440,6 +480,6 @@ def _surely_complete(column: Any) -> bool:
     return not floats and hasattr(column, "null_count") and column.null_count() == 0
 
 
-def _joined(first: Any, second: Any) -> Any:
+def joined(first: Any, second: Any) -> Any:
     """The rows of two arrays or frames, one after the other."""
     return frames.concatenated(first, second) if is_frame(first) else np.concatenate([first, second])
