@@ -29,6 +29,7 @@ from mercer.data.cluster import ClusterLost
 from mercer.data.dask_rows import DaskRows
 from mercer.files.checkpoint import CheckpointFile
 from mercer.gram.streamed import StreamedGram
+from mercer.smoothing.sums import sums
 from mercer.solvers import costs, nystrom
 
 N, D = 300, 3
@@ -186,10 +187,11 @@ def test_a_fit_continues_after_the_cluster_was_lost(small, iterated, monkeypatch
     assert all(digest == mc.Batches(X).digest().tolist() for digest in digests)
 
 
-def written(tmp_path, classes=False):
-    """A Parquet file with a column of texts."""
+def written(tmp_path, classes=False, holes=False):
+    """A Parquet file with a column of texts, and a missing value."""
     X, y, w = data()
     table = frame(X).assign(c=np.where(X[:, 2] > 0, "up", "down"), w=w, y=np.digitize(y, [0.7, 1.3]) if classes else y)
+    table.loc[7, "b"] = np.nan if holes else 0.0
     table.to_parquet(tmp_path / "rows.parquet")
     return tmp_path / "rows.parquet"
 
@@ -211,7 +213,7 @@ def test_files_are_read_by_the_workers(small, tmp_path):
 
 @pytest.mark.parametrize("cls", [mc.AutoRegressor, mc.AutoClassifier])
 def test_automatic_models_of_files_sum_on_the_workers(cls, small, tmp_path, monkeypatch):
-    path = written(tmp_path, classes=cls is mc.AutoClassifier)
+    path = written(tmp_path, classes=cls is mc.AutoClassifier, holes=True)
     sums = []
     summed = DaskRows.sum
     monkeypatch.setattr(DaskRows, "sum", lambda self, *args: sums.append(self.n) or summed(self, *args))
@@ -270,6 +272,39 @@ def test_bags_of_objects_are_predicted_lazily():
         assert model.predict(some).compute(scheduler="threads") == expected
 
 
+def test_sums_of_densities_and_local_means(small):
+    """Far from all rows, too, and for a compact weight out of its reach."""
+    X, y, w = data()
+    Z = np.vstack([X[:5], [[50.0, 0.0, 0.0]]])
+    V = np.column_stack([w, w * y])
+    for similarity in (mc.Gaussian(0.7), mc.Epanechnikov(2.0)):
+        found = mc.sums_on_cluster(similarity, CHUNKS["skewed"](X), da.from_array(V, chunks=(90, 2)), Z)
+        here = sums(similarity, similarity.prepare(X), V, similarity.prepare(Z))
+        seen = np.isfinite(here.log_scale)
+        np.testing.assert_array_equal(np.isfinite(found.log_scale), seen)
+        logs = [part.log_scale[seen, None] + np.log(part.totals[seen, 0]) for part in (found, here)]
+        np.testing.assert_allclose(*logs, rtol=1e-7)
+    density = mc.ParzenDensity(mc.Gaussian(0.7)).fit(X, sample_weight=w).pdf(Z[:5])
+    gaussian = mc.sums_on_cluster(mc.Gaussian(0.7), CHUNKS["frame"](X), V, Z[:5]).values[:, 0]
+    np.testing.assert_allclose(gaussian[:, 0] / (w.sum() * (0.7 * np.sqrt(2 * np.pi)) ** 3), density, rtol=1e-6)
+    local = mc.NadarayaWatsonRegressor(mc.Gaussian(0.7)).fit(X, y, w).predict(Z[:5])
+    np.testing.assert_allclose(gaussian[:, 1] / gaussian[:, 0], local, rtol=1e-6)
+
+
+def test_matrices_of_objects_are_lazy():
+    words = ["banana", "ananas", "bananas", "tree", "trees", "free"]
+    kernel, bag = mc.Spectrum((1, 2)).normalize(), dask.bag.from_sequence(words, npartitions=3)
+    K = kernel(bag.filter(lambda word: word[0] != "f"))
+    assert (K.shape, K.chunks) == ((5, 5), ((2, 2, 1), (5,)))
+    np.testing.assert_allclose(K.compute(scheduler="threads"), kernel(words[:5]), rtol=1e-12)
+    np.testing.assert_allclose(kernel(bag, words[:2]).compute(scheduler="threads"), kernel(words, words[:2]))
+    X = data()[0][:20]
+    lazy = mc.Gaussian(1.0)(da.from_array(X, chunks=(8, 2)), X[:3])
+    np.testing.assert_allclose(lazy.compute(scheduler="threads"), mc.Gaussian(1.0)(X, X[:3]))
+    table = dd.from_pandas(frame(X), npartitions=2)
+    np.testing.assert_allclose(mc.Gaussian(1.0)(table).compute(scheduler="threads"), mc.Gaussian(1.0)(X))
+
+
 def test_pieces_are_even_and_few():
     lengths = [3, 0, 100_000, 7, 7, 20_000]
     pieces = dask_rows.pieces_of(lengths, 9000)
@@ -319,6 +354,14 @@ def refusals():
         r"need Nyström centres.* got solver='cg'": fit(rows, solver="cg"),
         r"takes other arguments in memory only": lambda: mc.ConditionalDensity(bandwidth=0.5).fit(X, y).pdf(rows, rows),
         r"X must have the columns that the model was fitted to": lambda: model.predict(rows[:, :2]),
+        r"V must hold finite numbers.*shape \(300, c\), got shape \(300,\)": lambda: mc.sums_on_cluster(
+            mc.Gaussian(1.0), rows, y, X
+        ),
+        r"Rows on a cluster must be Dask's, or a DaskRows, got ndarray": lambda: mc.sums_on_cluster(
+            mc.Gaussian(1.0), X, y[:, None], X
+        ),
+        r"rows of a lazy matrix must be a collection of Dask": lambda: mc.Gaussian(1.0)(X, rows),
+        r"given by their path, got ndarray": lambda: mc.DaskFiles(X),
         r"must return one array, got tuple": lambda: (
             mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X[:9], y[:9]).predict(rows, return_std=True)
         ),

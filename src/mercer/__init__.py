@@ -80,6 +80,7 @@ _HOME = {
     "mercer.rkhs.posterior": "Posterior",
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
+    "mercer.smoothing.distributed": "sums_on_cluster",
     "mercer.models.least_squares.bayesian": "BayesianLinearRegression",
     "mercer.models.calibrated": "CalibratedClassifier",
     "mercer.models.calibration": "calibration",

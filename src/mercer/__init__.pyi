@@ -192,3 +192,4 @@ from mercer.kernels.series.alignment import DTW as DTW
 from mercer.kernels.series.alignment import GlobalAlignment as GlobalAlignment
 from mercer.kernels.series.signature import Signature as Signature
 from mercer.kernels.series.signature import SignaturePDE as SignaturePDE
+from mercer.smoothing.distributed import sums_on_cluster as sums_on_cluster

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class DaskFiles(DaskRows):
     ...     pl.DataFrame({"x": x, "y": np.sin(x)}).write_parquet(f"{folder}/rows.parquet")
     ...     rows = mc.DaskFiles(f"{folder}/rows.parquet", "y")
     ...     model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.01, n_centers=20).fit(rows)
-    >>> bool(abs(model.predict([[1.5]]) - np.sin(1.5)) < 0.01)
+    >>> bool(abs(model.predict(pl.DataFrame({"x": [1.5]}))[0] - np.sin(1.5)) < 0.01)
     True
     """
 
@@ -81,7 +82,7 @@ class DaskFiles(DaskRows):
         self._ends = [*range(0, self._in_file, step), self._in_file]
         before = np.searchsorted(self._gone, self._ends)
         starts = [int(end - gone) for end, gone in zip(self._ends, before)]
-        self.spans = [slice(a, b) for a, b in zip(starts, starts[1:])]
+        self.spans = [slice(a, b) for a, b in pairwise(starts)]
         self._made: list[Any] | None = None
 
     @property
@@ -93,7 +94,7 @@ class DaskFiles(DaskRows):
         """The tasks that read the rows of each span; on workers with enough memory they stay there."""
         if self._made is None:
             reads = []
-            for start, stop in zip(self._ends, self._ends[1:]):
+            for start, stop in pairwise(self._ends):
                 first, last = np.searchsorted(self._gone, [start, stop])
                 gone = self._gone[first:last] - start
                 reads.append(self.cluster.task(_read, self.span, self.tables, start, stop, gone, self._steps))
@@ -144,8 +145,14 @@ class DaskFiles(DaskRows):
 
     # -- work on the rows ---------------------------------------------------------------------------------------------
 
-    def sum(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> Any:
-        return self._reported(super().sum(work, shared, arrays))
+    def sum(
+        self,
+        work: Callable[..., Any],
+        shared: list[Any],
+        arrays: tuple[Array | None, ...] = (),
+        merge: Callable[..., Any] | None = None,
+    ) -> Any:
+        return self._reported(super().sum(work, shared, arrays, merge))
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         found: list[Any] = self._reported(super().map(work, shared, arrays))

@@ -129,9 +129,18 @@ class DaskRows(Batches):
 
     # -- work on the rows ---------------------------------------------------------------------------------------------
 
-    def sum(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> Any:
-        """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers."""
-        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), _added))
+    def sum(
+        self,
+        work: Callable[..., Any],
+        shared: list[Any],
+        arrays: tuple[Array | None, ...] = (),
+        merge: Callable[..., Any] | None = None,
+    ) -> Any:
+        """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers.
+
+        Results that are no arrays are added up by `merge`.
+        """
+        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), merge or _added))
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
