@@ -157,8 +157,9 @@ class Cluster:
 
     def stacked(self, tasks: list[Any], shapes: list[tuple[int, int]], dtype: Any) -> Any:
         """A Dask array of the results of tasks, each some of its rows."""
-        import dask.array as da
+        import dask.array
 
+        da: Any = dask.array
         return da.concatenate([da.from_delayed(task, shape, dtype) for task, shape in zip(tasks, shapes)])
 
     def result(self, task: Any) -> Any:

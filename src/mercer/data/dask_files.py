@@ -90,7 +90,7 @@ class DaskFiles(DaskRows):
         return len(self.names or ())
 
     @property
-    def pieces(self) -> list[Any]:  # type: ignore[override]  # of rows of Dask they are made at once
+    def pieces(self) -> list[Any]:
         """The tasks that read the rows of each span; on workers with enough memory they stay there."""
         if self._made is None:
             reads = []
