@@ -1,25 +1,34 @@
 """Rows of Dask: the same model as from an array, whatever the chunks, the scheduler and what happens to workers."""
 
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import cloudpickle
 import dask
 import dask.array as da
 import dask.bag
 import dask.dataframe as dd
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 import mercer as mc
+from mercer.cli import app as cli
+from mercer.cli import large as cli_large
 from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
 from mercer.data.dask_rows import DaskRows
+from mercer.files.checkpoint import CheckpointFile
 from mercer.gram.streamed import StreamedGram
+from mercer.smoothing.sums import sums
 from mercer.solvers import costs, nystrom
 
 N, D = 300, 3
@@ -113,6 +122,106 @@ def test_other_sums_of_the_features(small):
         np.testing.assert_allclose(np.concatenate([part for part, _ in rows]), X)
 
 
+MODELS = {
+    "two classes": (mc.KernelLogisticRegression, lambda y: np.where(y > 1, "high", "low"), "predict_proba"),
+    "three classes": (mc.KernelLogisticRegression, lambda y: np.digitize(y, [0.7, 1.3]), "predict_proba"),
+    "counts": (partial(mc.KernelGLM, family="poisson"), lambda y: np.round(np.exp(y)), "predict"),
+    "least squares": (mc.LeastSquaresClassifier, lambda y: np.digitize(y, [0.7, 1.3]), "decision_function"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_classes_and_counts(name, small):
+    """The model of the same rows in memory, on the same centres, which can be pickled and ask for its rows again."""
+    X, y, w = data()
+    cls, targets, method = MODELS[name]
+    table = dd.from_pandas(frame(X), npartitions=3) if name == "counts" else CHUNKS["skewed"](X)
+    more = {"exposure": w} if name == "counts" else {}
+    few = SOME | {"alpha": 1.0, "n_centers": 6}
+    model = cls(**few).fit(table, da.from_array(targets(y), chunks=77), w, **more)
+    here = cls(**few | {"n_centers": None, "centers": model.function_.points.raw}).fit(X, targets(y), w, **more)
+    asked = frame(X) if name == "counts" else X
+    np.testing.assert_allclose(getattr(model, method)(asked), getattr(here, method)(X), rtol=0, atol=1e-6)
+    sent = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(getattr(sent, method)(asked), getattr(model, method)(asked), rtol=0, atol=1e-12)
+    if name == "two classes":
+        np.testing.assert_allclose(model.loo_proba_, here.loo_proba_, atol=1e-5)
+        with pytest.raises(mc.InvalidInput, match="A pickled model does not hold the source of the rows"):
+            sent.loo_proba_  # noqa: B018
+
+
+def test_a_fit_continues_after_the_cluster_was_lost(small, iterated, monkeypatch, tmp_path):
+    """The rows stay on the workers: only sums of them come back, the digest that recognises them included."""
+    X, y, w = data()
+    path = tmp_path / "fit.ckpt"
+    monkeypatch.setattr(CheckpointFile.__init__, "__defaults__", (0.0,))
+    make = lambda: mc.KernelRidge(**SOME, fit_intercept=True, tol=1e-9, checkpoint=path)  # noqa: E731
+    sums, most = [], [np.inf]
+    value = cluster_module.Cluster.result
+
+    def counted(self, task):
+        sums.append(task)
+        if len(sums) > most[0]:
+            raise ClusterLost("The scheduler must stay reachable", got="no answer", advice="Start it again.")
+        return value(self, task)
+
+    monkeypatch.setattr(cluster_module.Cluster, "result", counted)
+    whole = make().fit(CHUNKS["rows"](X), y, w)
+    total = len(sums)
+    for lost in (total // 2, total - 1):
+        sums.clear()
+        most[0] = lost
+        with pytest.raises(ClusterLost):
+            make().fit(CHUNKS["rows"](X), y, w)
+        sums.clear()
+        most[0] = np.inf
+        with pytest.raises(mc.InvalidInput, match="must belong to the same data"):
+            make().fit(CHUNKS["rows"](X[::-1].copy()), y, w)
+        sums.clear()
+        again = make().fit(CHUNKS["rows"](X), y, w)
+        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+        assert len(sums) <= total - lost + 4  # the rows are drawn, recognised and kept again
+        assert not path.exists()
+    digests = [DaskRows(CHUNKS[kind](X)).digest().tolist() for kind in CHUNKS]
+    assert all(digest == mc.Batches(X).digest().tolist() for digest in digests)
+
+
+def written(tmp_path, holes=False):
+    """A Parquet file with a column of texts, and a missing value."""
+    X, y, w = data()
+    table = frame(X).assign(c=np.where(X[:, 2] > 0, "up", "down"), w=w, y=y)
+    table.loc[7, "b"] = np.nan if holes else 0.0
+    table.to_parquet(tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_files_are_read_by_the_workers(small, tmp_path):
+    """Arrays, with rows left out and columns changed; the same model as from batches in this process."""
+    X, y, _ = data()
+    frame(X).assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    change = lambda X: X[:, :2]  # noqa: E731
+    models = []
+    for source in (mc.Batches, mc.DaskFiles):
+        rows = source(tmp_path / "rows.parquet", "y").without([3, 200]).mapped(change, np.negative)
+        models.append(mc.KernelRidge(**SOME).fit(rows))
+    np.testing.assert_allclose(*(model.dual_coef_ for model in models), rtol=1e-7)
+    with mc.DaskFiles(tmp_path / "rows.parquet", "y") as rows:
+        assert len(rows.spans) > 3
+        assert rows.digest().tolist() == mc.Batches(tmp_path / "rows.parquet", "y").digest().tolist()
+
+
+def test_automatic_models_of_files_sum_on_the_workers(small, tmp_path, monkeypatch):
+    path = written(tmp_path, holes=True)
+    sums = []
+    summed = DaskRows.sum
+    monkeypatch.setattr(DaskRows, "sum", lambda self, *args: sums.append(self.n) or summed(self, *args))
+    make = lambda: mc.AutoRegressor(kernel=mc.TableKernel(), loss="squared", roles={"w": "weight"}, time=1e3)  # noqa: E731
+    there, here = make().fit(mc.DaskFiles(path, "y")), make().fit(mc.Batches(path, "y"))
+    assert set(sums) == {N}
+    asked = pd.read_parquet(path).drop(columns="y")
+    np.testing.assert_allclose(there.predict(asked), here.predict(asked), atol=1e-6)
+
+
 def test_predictions_are_lazy(small):
     X, y, _ = data()
     model = mc.KernelRidge(**SOME).fit(X, np.column_stack([y, -y]))
@@ -158,6 +267,39 @@ def test_bags_of_objects_are_predicted_lazily():
     for some in (bag, bag.filter(lambda word: "n" in word)):
         expected = model.predict(some.compute(scheduler="sync")).tolist()
         assert model.predict(some).compute(scheduler="threads") == expected
+
+
+def test_sums_of_densities_and_local_means(small):
+    """Far from all rows, too, and for a compact weight out of its reach."""
+    X, y, w = data()
+    Z = np.vstack([X[:5], [[50.0, 0.0, 0.0]]])
+    V = np.column_stack([w, w * y])
+    for similarity in (mc.Gaussian(0.7), mc.Epanechnikov(2.0)):
+        found = mc.sums_on_cluster(similarity, CHUNKS["skewed"](X), da.from_array(V, chunks=(90, 2)), Z)
+        here = sums(similarity, similarity.prepare(X), V, similarity.prepare(Z))
+        seen = np.isfinite(here.log_scale)
+        np.testing.assert_array_equal(np.isfinite(found.log_scale), seen)
+        logs = [part.log_scale[seen, None] + np.log(part.totals[seen, 0]) for part in (found, here)]
+        np.testing.assert_allclose(*logs, rtol=1e-7)
+    density = mc.ParzenDensity(mc.Gaussian(0.7)).fit(X, sample_weight=w).pdf(Z[:5])
+    gaussian = mc.sums_on_cluster(mc.Gaussian(0.7), CHUNKS["frame"](X), V, Z[:5]).values[:, 0]
+    np.testing.assert_allclose(gaussian[:, 0] / (w.sum() * (0.7 * np.sqrt(2 * np.pi)) ** 3), density, rtol=1e-6)
+    local = mc.NadarayaWatsonRegressor(mc.Gaussian(0.7)).fit(X, y, w).predict(Z[:5])
+    np.testing.assert_allclose(gaussian[:, 1] / gaussian[:, 0], local, rtol=1e-6)
+
+
+def test_matrices_of_objects_are_lazy():
+    words = ["banana", "ananas", "bananas", "tree", "trees", "free"]
+    kernel, bag = mc.Spectrum((1, 2)).normalize(), dask.bag.from_sequence(words, npartitions=3)
+    K = kernel(bag.filter(lambda word: word[0] != "f"))
+    assert (K.shape, K.chunks) == ((5, 5), ((2, 2, 1), (5,)))
+    np.testing.assert_allclose(K.compute(scheduler="threads"), kernel(words[:5]), rtol=1e-12)
+    np.testing.assert_allclose(kernel(bag, words[:2]).compute(scheduler="threads"), kernel(words, words[:2]))
+    X = data()[0][:20]
+    lazy = mc.Gaussian(1.0)(da.from_array(X, chunks=(8, 2)), X[:3])
+    np.testing.assert_allclose(lazy.compute(scheduler="threads"), mc.Gaussian(1.0)(X, X[:3]))
+    table = dd.from_pandas(frame(X), npartitions=2)
+    np.testing.assert_allclose(mc.Gaussian(1.0)(table).compute(scheduler="threads"), mc.Gaussian(1.0)(X))
 
 
 def test_pieces_are_even_and_few():
@@ -209,6 +351,14 @@ def refusals():
         r"need Nyström centres.* got solver='cg'": fit(rows, solver="cg"),
         r"takes other arguments in memory only": lambda: mc.ConditionalDensity(bandwidth=0.5).fit(X, y).pdf(rows, rows),
         r"X must have the columns that the model was fitted to": lambda: model.predict(rows[:, :2]),
+        r"V must hold finite numbers.*shape \(300, c\), got shape \(300,\)": lambda: mc.sums_on_cluster(
+            mc.Gaussian(1.0), rows, y, X
+        ),
+        r"Rows on a cluster must be Dask's, or a DaskRows, got ndarray": lambda: mc.sums_on_cluster(
+            mc.Gaussian(1.0), X, y[:, None], X
+        ),
+        r"rows of a lazy matrix must be a collection of Dask": lambda: mc.Gaussian(1.0)(X, rows),
+        r"given by their path, got ndarray": lambda: mc.DaskFiles(X),
         r"must return one array, got tuple": lambda: (
             mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X[:9], y[:9]).predict(rows, return_std=True)
         ),
@@ -219,6 +369,18 @@ def test_what_is_refused(small):
     for words, call in refusals().items():
         with pytest.raises(mc.InvalidInput, match=words):
             call()
+
+
+def test_the_command_line_needs_a_scheduler_and_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli_large, "CONNECTING", 0.1)
+    path = str(written(tmp_path))
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n2,3\n")
+    for data, words in (
+        (path, r"--dask must be the address of a running Dask scheduler.*127.0.0.1:1, which does not answer"),
+        (str(tmp_path / "rows.csv"), r"--dask needs a Parquet or Arrow file"),
+    ):
+        assert cli.run(["fit", data, "-t", "y", "--dask", "tcp://127.0.0.1:1"]) == 2
+        assert re.search(words, " ".join(capsys.readouterr().err.split()))
 
 
 # -- a cluster of processes --------------------------------------------------------------------------------------------
@@ -249,7 +411,7 @@ def cluster(tmp_path, monkeypatch):
             process.kill()
 
 
-def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
+def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path, capsys):
     """One cluster for all: processes take seconds to start."""
     client, scheduler = cluster
     monkeypatch.setattr(dask_rows, "HELD", 128 * D)
@@ -291,6 +453,29 @@ def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch):
 
     # Lazy predictions run on the workers.
     np.testing.assert_allclose(model.predict(rows).compute(), expected, rtol=0, atol=1e-6)
+
+    labels = np.where(y > 1, "high", "low")
+    classifier = mc.KernelLogisticRegression(mc.Gaussian(1.5), alpha=1.0, n_centers=8)
+    classifier.fit(mc.Batches(X), labels)
+    np.testing.assert_array_equal(classifier.predict(rows).compute(), classifier.predict(X))
+
+    # Scikit-learn's searches try their candidates on the workers.
+    scoring = {"accuracy": "accuracy", "process": lambda model, X, y: os.getpid()}
+    search = GridSearchCV(mc.SVC(mc.Gaussian(1.5)), {"C": [0.1, 10.0]}, cv=2, scoring=scoring, refit=False)
+    here = search.fit(X[:80], labels[:80]).cv_results_["mean_test_accuracy"]
+    with joblib.parallel_config("dask"):
+        there = search.fit(X[:80], labels[:80]).cv_results_
+    np.testing.assert_array_equal(there["mean_test_accuracy"], here)
+    assert os.getpid() not in {*there["split0_test_process"], *there["split1_test_process"]}
+
+    # The command line.
+    path, out = str(written(tmp_path)), str(tmp_path / "rows.mercer")
+    run = ["fit", path, "-t", "y", "--drop", "c", "-k", "Gaussian(2.0)", "--time", "5", "-o", out, "--dask"]
+    assert cli.run([*run, client.scheduler.address]) == 0
+    said = capsys.readouterr()
+    assert "sum over the rows: see" in said.err
+    assert "KernelRidge" in said.out
+    assert np.isfinite(mc.load(out).predict(pd.read_parquet(path).drop(columns=["y", "c"]))).all()
 
     # A task that takes too much memory is named before it is started.
     with pytest.raises(mc.InvalidInput, match="A partition must fit 30% of a worker's memory"):

@@ -9,6 +9,7 @@ from mercer import report as report
 from mercer import rkhs as rkhs
 from mercer import testing as testing
 from mercer.data.batches import Batches as Batches
+from mercer.data.dask_files import DaskFiles as DaskFiles
 from mercer.data.dask_rows import DaskRows as DaskRows
 from mercer.data.graphs import Graph as Graph
 from mercer.data.trees import Tree as Tree
@@ -191,3 +192,4 @@ from mercer.kernels.series.alignment import DTW as DTW
 from mercer.kernels.series.alignment import GlobalAlignment as GlobalAlignment
 from mercer.kernels.series.signature import Signature as Signature
 from mercer.kernels.series.signature import SignaturePDE as SignaturePDE
+from mercer.smoothing.distributed import sums_on_cluster as sums_on_cluster

@@ -237,6 +237,15 @@ def fit(
     plan: Annotated[
         bool, typer.Option("--plan", metavar=FLAG, help="Print solver, time and memory, and do not fit.")
     ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Sum over the rows of a Parquet or Arrow file on this Dask cluster, whose workers see the file. The "
+            "model is the automatic one; kernel and loss are chosen here, on a sample.",
+        ),
+    ] = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -247,14 +256,15 @@ def fit(
     if report is not None:
         _require_plots("--report")
 
-    from mercer.cli import fitting
+    from mercer.cli import fitting, large
 
-    fitting.fit(
-        voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
-        test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
-        centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed,
-        reading=reading, plan=plan,
-    )  # fmt: skip
+    with large.connected(dask, data) as client:
+        fitting.fit(
+            voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
+            test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
+            centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed,
+            reading=reading, plan=plan, client=client,
+        )  # fmt: skip
 
 
 @command(

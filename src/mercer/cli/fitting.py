@@ -76,10 +76,12 @@ def fit(
     seed: int,
     reading: dict[str, Any],
     plan: bool = False,
+    client: Any = None,
 ) -> Any:
     """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows.
 
-    With `plan`, print the solver, the time and the memory of the fit instead.
+    With `plan`, print the solver, the time and the memory of the fit instead. With a client of a Dask cluster, sums
+    over the rows run there.
     """
     if not 0 < budget < float("inf"):
         raise InvalidInput(
@@ -90,13 +92,15 @@ def fit(
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = destinations.model_path(data, out)
     source: large.Large | None = None
+    if client is not None:
+        voice.note(f"the workers at {client.scheduler.address} sum over the rows: see {client.dashboard_link}")
     with voice.progress(f"reading {data}"):
-        if large.beyond_memory(data):
+        if client is not None or large.beyond_memory(data):
             options = {
                 "model": model, "folds": folds, "refit": refit, "plan": plan, "threshold": threshold, "roles": roles,
                 "drop_missing_target": drop_missing_target, "seed": seed, "na": reading.get("na"),
             }  # fmt: skip
-            source, table = large.open_large(data, target, options)
+            source, table = large.open_large(data, target, options, client)
         else:
             table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:

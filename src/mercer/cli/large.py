@@ -9,6 +9,7 @@ and the report shows them. The automatic model then reads all other rows of the 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,8 @@ class Large:
 
     def fit(self, problem: Problem, held_out: Array, progress: Any, settings: dict[str, Any]) -> menu.Fitted:
         """The automatic model of all rows but these of the sample."""
-        columns, types = list(problem.columns), problem.columns
-        kind = problem.y.dtype.kind
-
-        def features(frame: pl.DataFrame) -> pl.DataFrame:
-            wanted = columns if self.weight is None else [*columns, self.weight]
-            return as_fitted(frame.select(wanted), types, self.path, 0, False)
+        columns = list(problem.columns) if self.weight is None else [*problem.columns, self.weight]
+        features, kind = Features(tuple(columns), dict(problem.columns), self.path), problem.y.dtype.kind
 
         def targets(y: Any) -> Any:
             if (y.dtype.kind == "f" and not np.isfinite(y).all()) or y.dtype == object:
@@ -99,6 +96,52 @@ class Large:
         return replace(problem, total=self.rows.n)
 
 
+@dataclass(frozen=True)
+class Features:
+    """The columns of a batch as the model sees them; a worker of a cluster calls it, too."""
+
+    columns: tuple[str, ...]
+    types: dict[str, str]
+    path: str
+
+    def __call__(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return as_fitted(frame.select(self.columns), self.types, self.path, 0, False)
+
+
+CONNECTING = 10.0
+"""Seconds to wait for the scheduler of a cluster."""
+
+
+def connected(address: str | None, path: str) -> AbstractContextManager[Any]:
+    """A client of the Dask cluster at an address, for a file that its workers can read; None without an address."""
+    if address is None:
+        return nullcontext()
+    where = Path(path).expanduser()
+    if where.suffix not in SCANS and not (where.is_dir() and any(part.suffix in SCANS for part in where.iterdir())):
+        raise InvalidInput(
+            "--dask needs a Parquet or Arrow file, or a folder of them, that the workers see under the same path",
+            got=path,
+            advice="Write the rows to such a file, or leave --dask out.",
+        )
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidInput(
+            "--dask needs Dask's distributed package",
+            got="an installation without it",
+            advice='Install it with: pip install "mercer[dask]"',
+        ) from None
+    try:
+        client: AbstractContextManager[Any] = Client(address, timeout=CONNECTING)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "--dask must be the address of a running Dask scheduler, such as tcp://10.0.0.1:8786",
+            got=f"{address}, which does not answer ({type(error).__name__})",
+            advice="Start one with `dask scheduler` and `dask worker ADDRESS`, or correct the address.",
+        ) from None
+    return client
+
+
 def beyond_memory(path: str) -> bool:
     """Whether a file is Parquet or Arrow and too large for the memory budget, or a folder of such files."""
     where = Path(path).expanduser()
@@ -119,8 +162,8 @@ def _width(dtype: Any) -> int:
     return 8 if dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean else TEXT
 
 
-def open_large(path: str, target: str | None, options: dict[str, Any]) -> tuple[Large, Table]:
-    """The rows of a file, and a table of a sample of them.
+def open_large(path: str, target: str | None, options: dict[str, Any], client: Any = None) -> tuple[Large, Table]:
+    """The rows of a file, and a table of a sample of them; with a client they are summed on its cluster.
 
     `options` are those of `mercer fit`: some need all rows in memory, and are refused.
     """
@@ -145,7 +188,7 @@ def open_large(path: str, target: str | None, options: dict[str, Any]) -> tuple[
     if target is None:
         raise no_target(names, path)
     target = named(target, names, path, text=False)
-    rows = mc.Batches(path, target).as_tables()
+    rows = (mc.Batches(path, target) if client is None else mc.DaskFiles(path, target, client)).as_tables()
     sample = drawn(rows, SAMPLE, generator(options["seed"]), Witnesses())
     order = np.argsort(sample.at)
     frame = sample.X[order]

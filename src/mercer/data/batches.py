@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.columns import as_array
+from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
@@ -75,6 +77,7 @@ class Batches:
         self.names: list[str] | None = None
         self.tables = False
         self._n: int | None = None
+        self.span: FileSpan | None = None
         if isinstance(source, (str, os.PathLike)) and Path(source).suffix != ".npy":
             self._read = self._files(Path(source), target)
             return
@@ -200,9 +203,26 @@ class Batches:
             start += len(X)
             if first == last:
                 continue
-            found = frames.rows(X, part) if found is None else _joined(found, frames.rows(X, part))
+            found = frames.rows(X, part) if found is None else joined(found, frames.rows(X, part))
             targets += [] if y is None else [y[part]]
         return found, np.concatenate(targets) if targets else None
+
+    def digest(self) -> Keys | None:
+        """A digest of all rows in their order, the same for all sizes of batches; None if their values have no key.
+
+        >>> X = np.arange(6.0).reshape(3, 2)
+        >>> def one_by_one():
+        ...     yield from (X[i : i + 1] for i in range(3))
+        >>> bool((Batches(X).digest() == Batches(one_by_one).digest()).all())
+        True
+        """
+        total, start = np.zeros(2, dtype=np.uint64), 0
+        for X, _ in self:
+            part = digest_at(X, start)
+            if part is None:
+                return None
+            total, start = total + part, start + len(X)
+        return total
 
     def _array(self, A: Array) -> Callable[[bool], Iterator[Batch]]:
         if A.ndim != 2 or 0 in A.shape:
@@ -244,19 +264,60 @@ class Batches:
         self.tables = not all(schema[name].is_numeric() or schema[name] == pl.Boolean for name in features)
         self.names, self._n = features, n
         single = all(schema[name] == pl.Float32 for name in features)
-        kind, step = pl.Float32 if single else pl.Float64, max(1, HELD // len(names))
+        step = max(1, HELD // len(names))
+        self.span = FileSpan(tuple(map(str, paths)), tuple(features), target, single)
+        read = self.span
 
         def batches(tables: bool) -> Iterator[Batch]:
             for start in range(0, n, step):
                 with _readable(path, pl.exceptions.PolarsError):
-                    part = frame.slice(start, step).collect()
-                y = None if target is None else part[target].to_numpy()
-                if y is not None and y.dtype == object and not part[target].null_count():
-                    y = y.astype(str)  # one array of short texts instead of millions of objects
-                X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
-                yield X if tables else np.ascontiguousarray(X), y
+                    batch = read(tables, start, min(n, start + step))
+                yield batch
 
         return batches
+
+
+@dataclass(frozen=True)
+class FileSpan:
+    """Reads some rows of Parquet or Arrow files, in this process or on a worker.
+
+    Attributes
+    ----------
+    paths
+        The files, in their order.
+    features, target
+        The columns to read.
+    single
+        Whether arrays of the features are float32.
+    """
+
+    paths: tuple[str, ...]
+    features: tuple[str, ...]
+    target: str | None
+    single: bool
+
+    def __call__(self, tables: bool, start: int, stop: int) -> Batch:
+        """The rows from `start` to `stop`, as a frame or as an array, and their targets."""
+        import polars as pl
+
+        features, target = list(self.features), self.target
+        columns = features if target is None else [*features, target]
+        part = self._scan().select(columns).slice(start, stop - start).collect()
+        y = None if target is None else part[target].to_numpy()
+        if y is not None and target is not None and y.dtype == object and not part[target].null_count():
+            y = y.astype(str)  # one array of short texts instead of millions of objects
+        kind = pl.Float32 if self.single else pl.Float64
+        X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
+        return X if tables else np.ascontiguousarray(X), y
+
+    def targets(self, n: int) -> Array | None:
+        """The targets of the first n rows."""
+        return replace(self, features=())(True, 0, n)[1]
+
+    def _scan(self) -> Any:
+        import polars as pl
+
+        return getattr(pl, SCANS[Path(self.paths[0]).suffix])(list(self.paths))
 
 
 def _opened(path: Any) -> Array:
@@ -357,8 +418,8 @@ def drawn(
     array([ 7, ...])
     """
     if also is None and hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
-        X, at = batches.drawn(count, rng)
-        return Drawn(X, at, None)
+        found: Drawn = batches.drawn(count, rng)
+        return found
     kept: Any = None
     keys, index = np.empty(0), np.empty(0, dtype=np.int64)
     targets: list[Array] = []
@@ -371,7 +432,7 @@ def drawn(
         # Only rows that may win are copied: a batch is much larger than its share of the sample.
         new = np.arange(len(X)) if len(keys) < count else np.flatnonzero(key <= keys[-1])
         if len(new):
-            kept = frames.rows(X, new) if kept is None else _joined(kept, frames.rows(X, new))
+            kept = frames.rows(X, new) if kept is None else joined(kept, frames.rows(X, new))
             keys, index = np.append(keys, key[new]), np.append(index, start + new)
             best = np.argsort(keys, kind="stable")[:count]
             kept, keys, index = frames.rows(kept, best), keys[best], index[best]
@@ -401,9 +462,21 @@ class StreamedPoints(Points):
     (50, 5)
     """
 
-    def __init__(self, batches: Batches, sample: Drawn) -> None:
+    def __init__(self, batches: Batches | None, sample: Drawn, n: int | None = None) -> None:
         super().__init__(sample.X)
-        self.batches, self.sample, self.n = batches, Points(sample.X), batches.n
+        self._source, self._drawn, self.sample = batches, sample, Points(sample.X)
+        self.n = self.batches.n if n is None else n
+
+    @property
+    def batches(self) -> Batches:
+        """The rows; a pickled model does not hold them."""
+        if self._source is None:
+            raise InvalidInput(
+                "A pickled model does not hold the source of the rows that it was fitted to in batches",
+                got="a request that reads these rows again",
+                advice="Ask the model that was fitted, or fit again.",
+            )
+        return self._source
 
     def take(self, index: Any) -> Points:
         raise InvalidInput(
@@ -413,11 +486,7 @@ class StreamedPoints(Points):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        raise InvalidInput(
-            "A model that was fitted to rows in batches holds their source, which cannot be pickled",
-            got="a request to pickle it",
-            advice="Save it by model.save(path), and load it by mc.load(path).",
-        )
+        return {"batches": None, "sample": self._drawn._replace(y=None), "n": self.n}
 
 
 def is_source(X: Any) -> bool:
@@ -474,6 +543,6 @@ def _surely_complete(column: Any) -> bool:
     return not floats and hasattr(column, "null_count") and column.null_count() == 0
 
 
-def _joined(first: Any, second: Any) -> Any:
+def joined(first: Any, second: Any) -> Any:
     """The rows of two arrays or frames, one after the other."""
     return frames.concatenated(first, second) if is_frame(first) else np.concatenate([first, second])

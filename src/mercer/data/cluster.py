@@ -157,6 +157,13 @@ class Cluster:
             parts = [self.task(merge, *parts[i : i + WIDTH]) for i in range(0, len(parts), WIDTH)]
         return parts[0]
 
+    def stacked(self, tasks: list[Any], shapes: list[tuple[int, int]], dtype: Any) -> Any:
+        """A Dask array of the results of tasks, each some of its rows."""
+        import dask.array
+
+        da: Any = dask.array
+        return da.concatenate([da.from_delayed(task, shape, dtype) for task, shape in zip(tasks, shapes)])
+
     def result(self, task: Any) -> Any:
         """The value of a task."""
         if self.client is None:

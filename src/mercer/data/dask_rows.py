@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.batches import Batches
+from mercer.data.batches import Batches, Drawn, joined
 from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, row_blocks, whole_rows
+from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
+from mercer.data.frames import rows as rows_of
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.memory import HELD
 from mercer.words import show_bytes
 
-Keyed = tuple[Array, NDArray[np.int64], Array]
+Keyed = tuple[Array, NDArray[np.int64], Any]
 PER_THREAD = 4
 """Pieces for each thread of the cluster: the last ones of a pass then wait for little."""
 FEWEST_ROWS, MOST_PIECES = 4096, 5000
@@ -67,9 +69,9 @@ class DaskRows(Batches):
                 got=f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimensions",
                 advice="Reshape it to one row per point.",
             )
-        self.cluster = Cluster(client)
+        self.cluster, self.tables = Cluster(client), False
         self.names = [str(name) for name in X.columns] if frame else None
-        width = len(X.columns) if frame else int(X.shape[1])
+        self._width = width = len(X.columns) if frame else int(X.shape[1])
         if width == 0:
             raise InvalidInput("Rows must have columns", got="none", advice="Check how X was selected.")
         others = [name for name, kind in zip(X.columns, X.dtypes) if not _numeric(kind)] if frame else []
@@ -99,6 +101,7 @@ class DaskRows(Batches):
             self.spans.append(slice(first, first + sum(part.stop - part.start for _, part in parts)))
             cuts = [part for _, part in parts]
             pieces.append(self.cluster.task(_piece, first, cuts, *[blocks[block] for block, _ in parts]))
+        self._read_again = pieces
         self.pieces = self.cluster.kept(pieces) if self._n * width * 8 <= SHARE * total else pieces
 
     def __enter__(self) -> DaskRows:
@@ -106,11 +109,16 @@ class DaskRows(Batches):
 
     def __exit__(self, *error: object) -> None:
         self.cluster.release()
-        self.pieces = []
+        self.pieces = self._read_again  # what is asked later, such as leave-one-out, reads the rows again
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         for piece in list(self.pieces):
             yield self.cluster.result(piece), None
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self._width
 
     def _lengths(self, X: Any, blocks: list[Any]) -> list[int]:
         """The number of rows of every block; those that are not known are counted."""
@@ -121,9 +129,18 @@ class DaskRows(Batches):
 
     # -- work on the rows ---------------------------------------------------------------------------------------------
 
-    def sum(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> Any:
-        """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers."""
-        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), _added))
+    def sum(
+        self,
+        work: Callable[..., Any],
+        shared: list[Any],
+        arrays: tuple[Array | None, ...] = (),
+        merge: Callable[..., Any] | None = None,
+    ) -> Any:
+        """Σ work(*shared, rows, *slices of the arrays) over all pieces, added up as a tree on the workers.
+
+        Results that are no arrays are added up by `merge`.
+        """
+        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), merge or _added))
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
@@ -136,7 +153,7 @@ class DaskRows(Batches):
             for i, piece in enumerate(self.pieces)
         ]
 
-    def taken(self, index: NDArray[np.int64]) -> Array:
+    def taken(self, index: NDArray[np.int64]) -> Any:
         """The rows at these ascending positions, here."""
         ends = np.searchsorted(index, [span.stop for span in self.spans])
         calls, start = [], 0
@@ -145,10 +162,15 @@ class DaskRows(Batches):
                 calls.append((piece, index[start:stop] - span.start))
             start = int(stop)
         parts = [self.cluster.task(_rows, *call) for call in calls]
-        return np.concatenate(self.cluster.result(self.cluster.task(_listed, *parts)))
+        return reduce(joined, self.cluster.result(self.cluster.task(_listed, *parts)))
 
-    def drawn(self, count: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
-        """Rows drawn at random without replacement, in random order, and their positions.
+    def digest(self) -> Keys | None:
+        """A digest of all rows in their order, the same for all chunks; computed on the workers."""
+        parts = [self.cluster.task(digest_at, piece, span.start) for span, piece in zip(self.spans, self.pieces)]
+        return np.asarray(self.cluster.result(self.cluster.tree(parts, _added)))
+
+    def drawn(self, count: int, rng: np.random.Generator) -> Drawn:
+        """Rows drawn at random without replacement, in random order, their positions, and all targets of a file.
 
         Every row gets the random key that `batches.sampled` gives it, and the smallest keys win: the sample is the same
         for an array, a file and any chunks.
@@ -161,8 +183,12 @@ class DaskRows(Batches):
             for span, piece in zip(self.spans, self.pieces)
         ]
         _, at, X = self.cluster.result(self.cluster.tree(parts, partial(_smallest, count)))
-        bits.advance(self._n)
-        return X, at
+        bits.advance(self.n)
+        return Drawn(X, at, self.targets())
+
+    def targets(self) -> Array | None:
+        """The targets of all rows, if the source has them."""
+        return None
 
 
 def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
@@ -213,18 +239,18 @@ def _piece(start: int, cuts: list[slice], *blocks: Any) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _keyed(X: Array, start: int, count: int, bits: Any) -> Keyed:
+def _keyed(X: Any, start: int, count: int, bits: Any) -> Keyed:
     """The rows of a piece with the smallest random keys: the keys, positions and rows."""
     keys = np.random.Generator(deepcopy(bits).advance(start)).random(len(X))
     best = np.argsort(keys, kind="stable")[:count]
-    return keys[best], start + best, X[best]
+    return keys[best], start + best, rows_of(X, best)
 
 
 def _smallest(count: int, *parts: Keyed) -> Keyed:
     """Of several pieces."""
-    keys, at, X = (np.concatenate(values) for values in zip(*parts))
+    keys, at = (np.concatenate(values) for values in list(zip(*parts))[:2])
     best = np.argsort(keys, kind="stable")[:count]
-    return keys[best], at[best], X[best]
+    return keys[best], at[best], rows_of(reduce(joined, [X for _, _, X in parts]), best)
 
 
 def _added(*parts: Array) -> Array:
@@ -238,8 +264,8 @@ def _listed(*parts: Any) -> list[Any]:
     return list(parts)
 
 
-def _rows(X: Array, index: NDArray[np.int64]) -> Array:
-    return X[index]
+def _rows(X: Any, index: NDArray[np.int64]) -> Any:
+    return rows_of(X, index)
 
 
 def _numeric(kind: Any) -> bool:

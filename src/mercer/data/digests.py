@@ -63,6 +63,27 @@ def row_digests(columns: Sequence[Keys]) -> Digests:
     return np.asarray(state >> np.uint64(64 - BITS)).astype(np.int64)
 
 
+def digest_at(X: Any, start: int) -> Keys | None:
+    """A digest of rows at the positions from `start` on: two numbers, whose sums over parts do not depend on the parts.
+
+    None if the values have no key.
+
+    >>> import numpy as np
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> bool((digest_at(X, 0) == digest_at(X[:1], 0) + digest_at(X[1:], 1)).all())
+    True
+    >>> bool((digest_at(X, 0) == digest_at(X[::-1], 0)).any())
+    False
+    """
+    columns = column_keys(X)
+    if columns is None:
+        return None
+    rows = row_digests(columns).view(np.uint64)
+    place = _mixed(np.arange(start, start + len(rows), dtype=np.uint64) + _GOLDEN)
+    keys = _mixed(rows ^ place)
+    return np.array([keys.sum(dtype=np.uint64), _mixed(keys + _GOLDEN).sum(dtype=np.uint64)])
+
+
 def _keys(A: NDArray[Any]) -> Keys:
     """One key per value of a column."""
     missing = missing_entries(A)

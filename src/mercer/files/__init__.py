@@ -151,8 +151,8 @@ class Saved:
                 # `hasattr` of a public attribute must answer no, and so the error is an AttributeError, too.
                 kind = InvalidInput if name.startswith("_") else NotInFile
                 raise kind(
-                    f"{type(self).__name__} needs its training rows here, which are not in a model file and not kept by a "
-                    "fit in batches",
+                    f"{type(self).__name__} needs its training rows here, which are not in a model file and not kept "
+                    "by a fit in batches",
                     got="a model without them",
                     advice="Fit the model again, to an array, and use this attribute before saving.",
                 )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import mercer
 from mercer.data.batches import Batches
-from mercer.data.digests import column_keys, row_digests
+from mercer.data.digests import digest_at
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.container import CHECKPOINT, named, read, write
@@ -109,22 +109,21 @@ class CheckpointFile:
 def digest_of(points: Points | Batches, *others: Any) -> str:
     """A digest of data and of everything else that an answer depends on: arrays by their bytes, other values by repr.
 
-    Rows in batches are read once.
+    Rows in batches are read once; those on a cluster are read there, and two numbers come back.
 
     >>> X = Points(np.arange(4.0)[:, None])
     >>> digest_of(X, 1.0) == digest_of(Points(np.arange(4.0)[:, None]), 1.0), digest_of(X, 1.0) == digest_of(X, 2.0)
     (True, False)
     """
     sha = hashlib.sha256()
-    for rows in (X for X, _ in points) if isinstance(points, Batches) else (points.raw,):
-        keys = column_keys(rows)
-        if keys is None:
-            raise InvalidInput(
-                "`checkpoint` needs rows of numbers, texts or categories, by which it recognises the data",
-                got="other objects",
-                advice="Leave out `checkpoint`.",
-            )
-        sha.update(row_digests(keys).tobytes())
+    rows = points.digest() if isinstance(points, Batches) else digest_at(points.raw, 0)
+    if rows is None:
+        raise InvalidInput(
+            "`checkpoint` needs rows of numbers, texts or categories, by which it recognises the data",
+            got="other objects",
+            advice="Leave out `checkpoint`.",
+        )
+    sha.update(rows.tobytes())
     for value in others:
         if isinstance(value, np.ndarray):
             sha.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())

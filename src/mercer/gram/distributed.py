@@ -33,9 +33,9 @@ class Columns:
     centers: Points
     dtype: Any
 
-    def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+    def blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows of K_nm: which rows, and their entries in memory that the next block reuses."""
-        points, m = self.kernel.prepare(X), self.centers.n
+        points, m = X if isinstance(X, Points) else self.kernel.prepare(X), self.centers.n
         K = TiledGram(self.kernel, self.kernel.pair(points, self.centers, self.dtype))
         height = min(points.n, max(16, memory.CACHED // m))
         tile = np.empty((height, m), K.dtype)
@@ -108,7 +108,7 @@ class DistributedNystrom(Nystrom):
 
     def parts(self, index: NDArray[np.int64], step: int) -> Iterator[tuple[slice, Points]]:
         # All of them together: every call waits for the cluster.
-        few = max(step, memory.HELD // max(1, self.points.vectors().shape[1]))
+        few = max(step, memory.HELD // self.rows.width)
         for span in threads.spans(len(index), few):
             points = self.gram.points(self.rows.taken(index[span]))
             for part in threads.spans(points.n, step):
@@ -168,8 +168,9 @@ def _square(columns: Columns, L: Array, X: Array, roots: Any) -> Matrix:
         trsm, syrk = blas.get_blas_funcs(("trsm", "syrk"), (L,))
         s = _all(roots, len(X))
         total = np.zeros(L.shape)
-        for rows in threads.spans(len(X), max(2048, len(L))):
-            K = np.concatenate([K.copy() for _, K in columns.blocks(X[rows])])
+        points = columns.kernel.prepare(X)
+        for rows in threads.spans(points.n, max(2048, len(L))):
+            K = np.concatenate([K.copy() for _, K in columns.blocks(points.take(rows))])
             Phi = trsm(1.0, L, K.T, lower=1, overwrite_b=1)
             if s is not None:
                 Phi *= s[rows, 0].astype(columns.dtype)

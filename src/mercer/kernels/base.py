@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory, threads
+from mercer.data.cluster import is_dask
 from mercer.data.points import Array, Points
 from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
@@ -354,13 +355,18 @@ class Similarity(Value, ABC):
         return Pair(x, z, dtype, shared=len(self.leaves) > 1)
 
     def __call__(self, X: Any, Z: Any = None, *, dtype: Any = None) -> Array:
-        """The matrix of k(x, z): n × n (exactly symmetric) or n × m.
+        """The matrix of k(x, z): n × n (exactly symmetric) or n × m; for a Dask bag, array or frame X a lazy one.
 
         >>> import mercer as mc
         >>> mc.Linear()([[1.0, 2.0], [3.0, 4.0]])
         array([[ 5., 11.],
                [11., 25.]])
         """
+        if is_dask(X) or is_dask(Z):
+            from mercer.kernels.lazy import lazy_gram
+
+            lazy: Array = lazy_gram(self, X, Z, dtype)
+            return lazy
         pair = self.pair(X, Z, dtype)
         n, m = pair.shape
         memory.allocatable(

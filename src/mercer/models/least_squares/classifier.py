@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,8 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     >>> mc.LeastSquaresClassifier(mc.Intersection()).fit([{1}, {2, 3}, {1, 4}], ["a", "b", "a"]).predict([{1, 2}])
     array(['a'], dtype='<U1')
     """
+
+    _in_batches: ClassVar[bool] = True
 
     kernel: Any = None
     _: KW_ONLY

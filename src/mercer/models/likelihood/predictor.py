@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -359,6 +359,8 @@ class FeaturePredictor(Predictor):
 
 class KernelPredictor(Predictor):
     """f = Σ cᵢ k(xᵢ, ·) + b in the space of a kernel: on all points, or on Nyström centres."""
+
+    _in_batches: ClassVar[bool] = True
 
     kernel: Any
     n_centers: Any
