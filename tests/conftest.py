@@ -31,10 +31,10 @@ os.fsync = lambda fd: None
 # A shell starts what runs in its background with interrupts ignored; tests of interrupts need them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples every time, so that a green run stays green; HYPOTHESIS_PROFILE=explore looks for new ones, ten
+# The same examples every time, so that a green run stays green; HYPOTHESIS_PROFILE=explore looks for new ones, twenty
 # times as many. Slow laws take a share of either number.
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("steady", derandomize=True, max_examples=200, **quiet)
+settings.register_profile("steady", derandomize=True, max_examples=100, **quiet)
 settings.register_profile("explore", max_examples=2000, **quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 

@@ -21,7 +21,6 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer as mc
 from mercer.cli import app as cli
-from mercer.cli import large as cli_large
 from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
@@ -372,7 +371,7 @@ def test_what_is_refused(small):
 
 
 def test_the_command_line_needs_a_scheduler_and_a_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cli_large, "CONNECTING", 0.1)
+    monkeypatch.setattr(cluster_module, "CONNECTING", 0.1)
     path = str(written(tmp_path))
     (tmp_path / "rows.csv").write_text("a,y\n1,2\n2,3\n")
     for data, words in (

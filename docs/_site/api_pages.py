@@ -39,7 +39,7 @@ GROUPS = {
     "Coordinates": "models.kernel_pca",
     "Tuning, comparison and intervals": "models",
     "Pictures and reports": "plot report",
-    "Files": "files data.batches data.dask_rows",
+    "Files and clusters": "files data.batches data.dask_rows data.dask_files smoothing.distributed",
     "Errors": "errors",
     "The package": "kernels",
 }

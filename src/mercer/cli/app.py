@@ -239,12 +239,7 @@ def fit(
     ] = False,
     dask: Annotated[
         str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Sum over the rows of a Parquet or Arrow file on this Dask cluster, whose workers see the file. The "
-            "model is the automatic one; kernel and loss are chosen here, on a sample.",
-        ),
+        typer.Option("--dask", metavar="ADDRESS", help="Fit a Parquet file on this Dask cluster (auto)."),
     ] = None,
     seed: Seed = 0,
     force: Force = False,

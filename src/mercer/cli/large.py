@@ -24,6 +24,7 @@ from mercer.cli.names import named, no_target
 from mercer.cli.reading import Table, as_table
 from mercer.cli.tables import Array, Problem
 from mercer.data.batches import SCANS, Witnesses, drawn
+from mercer.data.cluster import client_at
 from mercer.data.missing import is_missing
 from mercer.data.tu import is_tu
 from mercer.errors import InvalidInput
@@ -108,10 +109,6 @@ class Features:
         return as_fitted(frame.select(self.columns), self.types, self.path, 0, False)
 
 
-CONNECTING = 10.0
-"""Seconds to wait for the scheduler of a cluster."""
-
-
 def connected(address: str | None, path: str) -> AbstractContextManager[Any]:
     """A client of the Dask cluster at an address, for a file that its workers can read; None without an address."""
     if address is None:
@@ -123,23 +120,7 @@ def connected(address: str | None, path: str) -> AbstractContextManager[Any]:
             got=path,
             advice="Write the rows to such a file, or leave --dask out.",
         )
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InvalidInput(
-            "--dask needs Dask's distributed package",
-            got="an installation without it",
-            advice='Install it with: pip install "mercer[dask]"',
-        ) from None
-    try:
-        client: AbstractContextManager[Any] = Client(address, timeout=CONNECTING)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            "--dask must be the address of a running Dask scheduler, such as tcp://10.0.0.1:8786",
-            got=f"{address}, which does not answer ({type(error).__name__})",
-            advice="Start one with `dask scheduler` and `dask worker ADDRESS`, or correct the address.",
-        ) from None
-    return client
+    return client_at(address)
 
 
 def beyond_memory(path: str) -> bool:

@@ -25,6 +25,8 @@ WIDTH = 8
 """Parts that one task adds up."""
 MESSAGE = 2**22
 """Bytes of an array that are sent at a time: Dask warns of graphs over 10 MB."""
+CONNECTING = 10.0
+"""Seconds to wait for the scheduler of a cluster."""
 EXAMPLES = {"b": False, "i": 1, "u": 1, "f": 1.0}
 
 
@@ -207,6 +209,27 @@ class Cluster:
             with contextlib.suppress(Exception):  # the cluster may be gone
                 for future in futures_of(kept):  # type: ignore[no-untyped-call]
                     future.release()
+
+
+def client_at(address: str) -> Any:
+    """A client of the cluster whose scheduler has this address."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidInput(
+            "A cluster needs Dask's distributed package",
+            got="an installation without it",
+            advice='Install it with: pip install "mercer[dask]"',
+        ) from None
+    try:
+        client = Client(address, timeout=CONNECTING)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "--dask must be the address of a running Dask scheduler, such as tcp://10.0.0.1:8786",
+            got=f"{address}, which does not answer ({type(error).__name__})",
+            advice="Start one with `dask scheduler` and `dask worker ADDRESS`, or correct the address of --dask.",
+        ) from None
+    return client
 
 
 def _active() -> Any:

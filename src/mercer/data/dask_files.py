@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
 from mercer.data.batches import Batch, Batches, FileSpan
 from mercer.data.cluster import SHARE, Array, Cluster
 from mercer.data.dask_rows import DaskRows, piece_rows
@@ -174,12 +173,11 @@ def _read(
     span: FileSpan, tables: bool, start: int, stop: int, gone: Index, steps: tuple[Callable[[Any], Any], ...]
 ) -> Any:
     """The rows of a span of the files without some of them, changed: what a worker runs."""
-    with threads.alone():
-        X, _ = span(tables, start, stop)
-        if not is_frame(X):
-            X = as_vectors(X)
-        if len(gone):
-            X = rows_of(X, np.setdiff1d(np.arange(stop - start), gone))
-        for step in steps:
-            X = step(X)
+    X, _ = span(tables, start, stop)
+    if not is_frame(X):
+        X = as_vectors(X)
+    if len(gone):
+        X = rows_of(X, np.setdiff1d(np.arange(stop - start), gone))
+    for step in steps:
+        X = step(X)
     return X

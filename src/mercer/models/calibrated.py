@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import length, take
+from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
 from mercer.models.auto.classifier import AutoClassifier
@@ -196,7 +196,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 
         None if the model compares with a matrix of similarities, whose columns are those of the fit.
         """
-        n = length(X)
+        n = training_points(X).n
         if n == len(data):
             return P
         if get_tags(self.model_).input_tags.pairwise:

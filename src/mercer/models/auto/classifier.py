@@ -181,6 +181,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k), and the
         largest value decides.
         """
+        check_is_fitted(self)
         if self.softmax_ is not None:
             values = self.softmax_.logits(class_values(self.model_, self._features(X)))
         else:
