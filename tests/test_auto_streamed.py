@@ -178,7 +178,9 @@ def test_mercer_fit_of_a_folder_of_classes(tmp_path, capsys, little_memory):
     frame = frame.drop("y").with_columns(k=labels)
     for i in range(2):
         frame[i * 250 : (i + 1) * 250].write_parquet(tmp_path / f"{i}.parquet")
-    code, text, err = run(capsys, "fit", tmp_path, "-t", "k", "--weight", "years", "--time", 0.1, "-o", "none", "--json")
+    code, text, err = run(
+        capsys, "fit", tmp_path, "-t", "k", "--weight", "years", "--time", 0.1, "-o", "none", "--json"
+    )
     assert code == 0, err
     assert json.loads(text)["model"] == "LeastSquaresClassifier"
     for options in (["--folds", 3], ["--model", "ridge"], ["--plan"], ["--group", "city"]):
