@@ -344,7 +344,7 @@ class _Page:
             truth, prediction, loss = self.z[i], self.judgement.predictions[i], self.judgement.losses[i]
             row = [names[i], cell(truth), cell(prediction)]
             if with_probability:
-                row.append(f"{100 * np.exp(-loss):.2g} %")
+                row.append(f"{100 * np.exp(-loss):.3g} %")
             elif not self.classes:
                 row.append(cell(float(truth) - float(prediction)))
             rows.append([*row, *(cell(column[i]) for column in columns)])
