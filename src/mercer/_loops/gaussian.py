@@ -17,6 +17,7 @@ fast as copying one into the other (float32), or nearly so.
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,7 @@ def pack_gaussian(X: Array, sigma: Any, dtype: Any) -> Packed:
     lanes = BYTES // dtype.itemsize
     panels = aligned((-(-n // lanes), 1 + d, lanes), dtype)
     panels[:, 0] = -np.inf
-    scale = np.sqrt(0.5 * np.log2(np.e)) / np.asarray(sigma, dtype=np.float64)
+    scale = np.sqrt(0.5 * math.log2(math.e)) / np.asarray(sigma, dtype=np.float64)
     spread = 0.0
     step = 64 * lanes
     for start in range(0, n, step):
