@@ -3,21 +3,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test tests test-narrow test-versions check lint doctest docs bench promises format clean
+.PHONY: demo test tests tests-early tests-late test-narrow test-versions check lint doctest docs bench promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
 # Bytecode is kept even if the environment says otherwise: without it every run rewrites the asserts of all tests anew,
 # and every process that a test starts compiles the package.
-tests doctest: export PYTHONDONTWRITEBYTECODE =
+tests-early tests-late doctest: export PYTHONDONTWRITEBYTECODE =
 
 test: .venv/.dev
-	$(MAKE) --no-print-directory --jobs 3 lint doctest tests
+	$(MAKE) --no-print-directory --jobs 3 tests-early tests-late lint doctest
 
-# Workers take whole files and share what is left at the end: each prepares half of the data and compiled loops.
 tests: .venv/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(MAKE) --no-print-directory --jobs 2 tests-early tests-late
+
+# Two halves of about the same length, by the alphabet: each process collects and compiles only what it needs.
+EARLY = tests/test_[a-g]*.py
+
+tests-early: .venv/.dev
+	$(BIN)/python -m pytest -q $(wildcard $(EARLY))
+
+tests-late: .venv/.dev
+	$(BIN)/python -m pytest -q --ignore-glob='$(CURDIR)/$(EARLY)'
 
 # Other Pythons and other releases of the dependencies, each from a built wheel, where they can be had.
 test-versions:

@@ -331,13 +331,13 @@ def test_counts_are_told_from_others():
 
 
 def test_progress_is_told_of_every_trial():
-    X, y = waves(150)
+    X, y = waves(100)
     for Model, target in ((AutoRegressor, y), (AutoClassifier, y > 0)):
         told = []
         model = Model(progress=told.append).fit(X, target)
         names = [trial.name for trial in told]
         assert {"Gaussian", "Laplacian", "Matern 3/2"} <= set(names)
-        assert names[-1] == "last fit, of 150 rows"
+        assert names[-1] == "last fit, of 100 rows"
         assert all(0 <= trial.share <= 1 for trial in told)
         assert [trial.seconds for trial in told] == sorted(trial.seconds for trial in told)
         scores = [t.score for t in told if t.measure == "leave-one-out R²"]
@@ -366,8 +366,7 @@ def test_logarithms_are_of_all_rows_not_of_a_sample(monkeypatch):
     spoiled = y.copy()
     spoiled[y.argmin()] = 0.0
     assert AutoRegressor().fit(X, y).loss_ == "log"
-    for seed in range(2):
-        assert AutoRegressor(random_state=seed).fit(X, spoiled).loss_ != "log"
+    assert AutoRegressor(random_state=0).fit(X, spoiled).loss_ != "log"
     with pytest.raises(InvalidInput, match="targets > 0"):
         AutoRegressor(loss="log").fit(X, spoiled)
 
@@ -440,16 +439,16 @@ def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
 
 def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     own = np.random.default_rng(1)
-    X = own.uniform(size=(1200, 2))
-    y = (5 * X[:, 0]).astype(int) * 5 + (5 * X[:, 1]).astype(int)
-    monkeypatch.setattr(auto_classification, "LEFT_OUT_ROWS", 500)
-    monkeypatch.setattr(auto_plan, "PILOT_CENTRES", 40)
-    monkeypatch.setattr(auto_plan, "MOST_CENTRES", 45)
+    X = own.uniform(size=(600, 2))
+    y = (4 * X[:, 0]).astype(int) * 4 + (4 * X[:, 1]).astype(int)
+    monkeypatch.setattr(auto_classification, "LEFT_OUT_ROWS", 300)
+    monkeypatch.setattr(auto_plan, "PILOT_CENTRES", 20)
+    monkeypatch.setattr(auto_plan, "MOST_CENTRES", 25)
     monkeypatch.setattr(auto_plan.Plan, "affords_exact", lambda *_: False)
     model = AutoClassifier(time=60.0, random_state=1).fit(X, y)
     assert model.loss_ == "hinge"
     assert isinstance(model.model_, mc.SVC)
-    assert "fitted to all 1,200 rows; 60 of them only for its probabilities" in model.choices_[-1].why
+    assert "fitted to all 600 rows; 30 of them only for its probabilities" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
 
@@ -480,7 +479,7 @@ def test_probabilities_are_calibrated():
     p = 1 / (1 + np.exp(-2 * X[:, 0] - np.sin(3 * X[:, 1])))
     y = own.uniform(size=1200) < p
     for loss in ("auto", "squared", "logistic"):
-        P = AutoClassifier(loss=loss).fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
+        P = AutoClassifier(loss=loss).fit(X[:250], y[:250]).predict_proba(X[400:])[:, 1]
         assert np.mean((P - y[400:]) ** 2) < np.mean((p[400:] - y[400:]) ** 2) + 0.02, loss
         assert abs(P.mean() - p[400:].mean()) < 0.05
 
@@ -690,7 +689,7 @@ def test_real_targets_of_poisson_have_intervals():
 
 def test_the_error_is_not_what_tuning_made_of_it():
     errors = []
-    for seed in range(8):
+    for seed in range(5):
         own = np.random.default_rng(seed)
         X = own.normal(size=(1040, 5))
         y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * own.normal(size=1040)

@@ -10,17 +10,15 @@ import mercer as mc
 from mercer.data import batches as module
 from mercer.data.batches import Batches, Witnesses, drawn
 from mercer.models.auto import streamed
-from mercer.models.auto.plan import Clock
 
 N = 500
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """A sample of 200 rows, batches of 120 rows of five columns, and a clock that never stops a short search."""
+    """A sample of 200 rows, and batches of 120 rows of five columns."""
     monkeypatch.setattr(streamed, "TYPED_ROWS", 200)
     monkeypatch.setattr(module, "HELD", 600)
-    monkeypatch.setattr(Clock, "now", staticmethod(lambda: 0.0))
     monkeypatch.setattr(streamed, "PILOT_CENTRES", 60)
 
 

@@ -97,7 +97,7 @@ OTHERS = [
     mc.KernelRidge(alpha="loo", fit_intercept=True),
     mc.KernelRidge(solver="nystrom", n_centers=10),
     mc.LeastSquaresClassifier(alpha="loo"),
-    mc.LogisticRegression(alpha=1.0, solver="backtracking"),
+    mc.LogisticRegression(alpha=100.0, solver="backtracking"),
     mc.ParzenDensity(bandwidth="loo"),
     mc.Ridge(alpha="loo"),
 ]

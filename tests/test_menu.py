@@ -20,9 +20,8 @@ NAMES = [(task, name) for task in ("regression", "classification") for name in m
 
 
 @pytest.fixture
-def standing(monkeypatch):
-    """A clock that stands still, so that only the plan decides."""
-    monkeypatch.setattr(Clock, "now", staticmethod(lambda: 0.0))
+def few(monkeypatch):
+    """Few rows are many."""
     monkeypatch.setattr(requests, "FEWEST_ROWS", 50)
 
 
@@ -37,7 +36,7 @@ def data(task, name, n=600):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("task", "name"), NAMES)
-def test_the_plan_decides_how_many_rows_are_used(standing, task, name):
+def test_the_plan_decides_how_many_rows_are_used(few, task, name):
     X, y = data(task, name)
     short, again = (menu.fit(name, X, y, task=task, time=2e-5) for _ in range(2))
     assert short.in_time
@@ -50,7 +49,7 @@ def test_the_plan_decides_how_many_rows_are_used(standing, task, name):
 
 
 @pytest.mark.parametrize(("task", "name"), [each for each in NAMES if each[1] != "local"])
-def test_enough_time_uses_all_rows(standing, task, name):
+def test_enough_time_uses_all_rows(few, task, name):
     X, y = data(task, name, 250)
     whole = menu.fit(name, X, y, task=task, time=1e4)
     assert str(whole.last) == "all 250 rows"
@@ -98,7 +97,7 @@ def test_a_time_that_is_no_time_is_refused(time):
         menu.fit("ridge", np.ones((5, 1)), np.arange(5.0), time=time)
 
 
-def test_a_refit_uses_the_same_share_of_the_rows(standing):
+def test_a_refit_uses_the_same_share_of_the_rows(few):
     X, y = data("regression", "svm")
     fitted = menu.fit("svm", X[:400], y[:400], time=2e-5)
     again = menu.refit(fitted, X, y)
@@ -121,7 +120,7 @@ def test_counts_that_vary_more_than_poissons_are_negative_binomial():
     assert widened > 1.5 * narrow
 
 
-def test_a_threshold_of_an_automatic_model_is_chosen_on_the_rows_of_its_fit(standing):
+def test_a_threshold_of_an_automatic_model_is_chosen_on_the_rows_of_its_fit(few):
     X, y = data("classification", "auto", 1500)
     fitted = menu.fit("auto", X, y, task="classification", decision={"threshold": "f1"}, time=0.02)
     inside = fitted.model.model_
@@ -131,7 +130,7 @@ def test_a_threshold_of_an_automatic_model_is_chosen_on_the_rows_of_its_fit(stan
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
-def test_kept_rows_of_a_sample_are_found_in_the_file(standing, task):
+def test_kept_rows_of_a_sample_are_found_in_the_file(few, task):
     pytest.importorskip("polars")
     from mercer.cli.kept_rows import places_of, targets_of
 
@@ -146,7 +145,7 @@ def test_kept_rows_of_a_sample_are_found_in_the_file(standing, task):
     assert targets_of(fitted.model, origin, points.n) == y[np.subtract(found, 7)].tolist()
 
 
-def test_penalties_are_tried_in_both_directions(standing):
+def test_penalties_are_tried_in_both_directions(few):
     scores = {1.0: 0.5, 0.1: 0.4, 0.01: 0.3, 0.001: 0.9, 10.0: 0.45, 100.0: 0.7}
     tried = []
 
@@ -179,7 +178,7 @@ def test_the_penalty_of_a_negative_binomial_model_is_chosen_for_it():
     assert fitted.model.loo_score_ > of_poisson.loo_score_
 
 
-def test_a_fit_to_more_rows_keeps_a_rare_class(standing):
+def test_a_fit_to_more_rows_keeps_a_rare_class(few):
     X, y = data("classification", "neighbors", 3000)
     y = np.where(np.arange(3000) % 1000 == 9, "rare", y)
     part = np.r_[:1500, 2009]
@@ -191,7 +190,7 @@ def test_a_fit_to_more_rows_keeps_a_rare_class(standing):
     assert again.model.predict_proba(X[:2]).shape == (2, 3)
 
 
-def test_local_models_of_texts(standing):
+def test_local_models_of_texts(few):
     words, y = ["abc", "abd", "xyz", "xyw"] * 30, np.repeat([[0.0, 1.0, 5.0, 6.0]], 30, axis=0).ravel()
     for time in (1.0, 1e-9):
         for name in ("neighbors", "nw"):
@@ -202,7 +201,7 @@ def test_local_models_of_texts(standing):
         menu.fit("local", words, y, kernel=Spectrum(2))
 
 
-def test_the_time_is_also_for_the_fit_that_chooses_a_threshold(standing, monkeypatch):
+def test_the_time_is_also_for_the_fit_that_chooses_a_threshold(few, monkeypatch):
     monkeypatch.setattr(menu, "LEFT_OUT_ROWS", 200)
     X, y = data("classification", "auto", 220)
     by_f1 = {"threshold": "f1"}

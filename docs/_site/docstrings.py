@@ -38,6 +38,7 @@ class Docstring(Validator):
     """A docstring by the path of its object; the code of the object is not read."""
 
     method_source = ""
+    source_file_name = source_file_def_line = None
 
     def __init__(self, obj_name: str) -> None:
         super().__init__(get_doc_object(Validator._load_obj(obj_name)))
