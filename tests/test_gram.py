@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import tracemalloc
@@ -110,12 +111,23 @@ def test_results_do_not_depend_on_the_number_of_threads(kernel, monkeypatch):
         np.testing.assert_allclose(product, results[0][1], atol=1e-11 * np.abs(results[0][0]).sum(axis=1).max())
 
 
-def test_many_callers_at_once_leave_blas_as_it_was():
-    from threadpoolctl import threadpool_info, threadpool_limits
+class RecordedLimits:
+    """In the place of BLAS's controller: the number of threads, and how often it was set."""
 
-    limits = threadpool_limits(3, "blas")
-    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    assert set(before) == {3}
+    def __init__(self):
+        self.threads, self.history = 3, []
+
+    @contextlib.contextmanager
+    def limit(self, *, limits, user_api):
+        before, self.threads = self.threads, limits
+        self.history.append((user_api, limits))
+        yield
+        self.threads = before
+
+
+def test_many_callers_at_once_leave_blas_as_it_was(monkeypatch):
+    blas = RecordedLimits()
+    monkeypatch.setattr(threads, "_controller", blas)
     expected = (mc.Matern(1.0) + mc.Linear())(X)
     found = []
     callers = [threading.Thread(target=lambda: found.append((mc.Matern(1.0) + mc.Linear())(X))) for _ in range(6)]
@@ -126,9 +138,8 @@ def test_many_callers_at_once_leave_blas_as_it_was():
     assert len(found) == 6
     for K in found:
         np.testing.assert_array_equal(K, expected)
-    after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    limits.restore_original_limits()
-    assert after == before
+    assert blas.threads == 3, "the last caller restores it"
+    assert set(blas.history) == {("blas", 1)}
 
 
 def test_an_error_in_a_worker_reaches_the_caller():
