@@ -86,8 +86,9 @@ def smooth():
     return X, Y, mc.Gaussian(1.0)(X)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 0.01])
-@pytest.mark.parametrize("unit", [1.0, 1e-6])
+@pytest.mark.parametrize(
+    ("alpha", "unit"), [(1.0, 1e-6), (1.0, 1.0), (1e-2, 1.0), (1e-4, 1e-6), (1e-6, 1.0), (1e-8, 1.0)]
+)
 def test_it_ends_better_than_the_centres_wherever_it_ends(smooth, alpha, unit):
     X, Y, K = smooth
     problem = LeastSquares(mc.gram.of(unit * mc.Gaussian(1.0), X), Y, np.array([unit * alpha]))
@@ -96,15 +97,41 @@ def test_it_ends_better_than_the_centres_wherever_it_ends(smooth, alpha, unit):
         f = K @ (unit * coef)
         return float(((Y - f) ** 2).sum() + alpha * np.vdot(unit * coef, f))
 
+    def residual(coef):
+        return float(np.linalg.norm(Y - K @ (unit * coef) - alpha * unit * coef))
+
     centres = auto._on_all_points(problem, auto.solve(problem, "nystrom"))
     assert np.abs(unit * centres).max() > 500
-    first, more = (blocks.solve(problem, centres, None, tol=1e-9, passes=passes) for passes in (0.1, 3))
-    best = objective(np.linalg.solve(K + alpha * np.eye(1500), Y) / unit)
-    start = objective(centres)
-    assert first.stats["iterations"] == 1
-    assert objective(first.coef) <= start * (1 + 1e-9)
-    assert ("worse than the centres, which are kept" in first.status) == (alpha == 0.01)
-    assert objective(more.coef) - best < 0.2 * (start - best)
+    ends = [blocks.solve(problem, centres, None, tol=1e-9, passes=passes) for passes in (0.1, 1, 3, 8)]
+    assert ends[0].stats["iterations"] == 1
+    kept = ["worse than the centres, which are kept" in end.status for end in ends]
+    assert kept == sorted(kept, reverse=True)
+    assert not any(kept[2:])
+    # The objective is never larger than that of the centres, and the residual falls below that of the start.
+    assert max(objective(end.coef) for end in ends) <= objective(centres) * (1 + 1e-9)
+    first = residual(blocks._start(problem, Y, centres, np.random.default_rng(0)))
+    assert residual(ends[-1].coef) < min(first, residual(ends[1].coef))
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-2])
+def test_damped_steps_lower_the_residual_of_all_rows(smooth, alpha):
+    """Undamped ones interpolate a block, and multiply the residual of the other rows by a hundred."""
+    X, Y, K = smooth
+    problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y, np.array([alpha]))
+    zero = np.zeros_like(Y)
+    sizes = []
+    for passes in (0.1, 1, 3):
+        coefs = [blocks.solve(problem, zero, None, tol=1e-9, passes=passes, random_state=i).coef for i in range(2)]
+        sizes.append(np.mean([np.linalg.norm(Y - K @ c - alpha * c) for c in coefs]) / np.linalg.norm(Y))
+    assert 1.0 > sizes[0] > sizes[1] > sizes[2]
+    assert sizes[2] < 0.25
+
+
+def test_tiny_penalties_and_scales_stay_finite(small):
+    X, Y, _ = data()
+    for unit, alpha in ((1.0, 5e-324), (1e-150, 1e-300), (1e150, 1e-8)):
+        problem = LeastSquares(mc.gram.of(unit * mc.Gaussian(1.0), X), Y, np.array([alpha, alpha]))
+        assert np.isfinite(blocks.solve(problem, np.zeros_like(Y), None, tol=1e-3, passes=2).coef).all()
 
 
 def test_the_better_function_is_kept_for_each_target(small):

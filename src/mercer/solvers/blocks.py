@@ -3,23 +3,32 @@
 A product with all of K takes minutes from some 10⁵ rows on. A step of accelerated sketch-and-project takes b rows of K
 only. With z the present point, B a block of coordinates drawn at random and g = (K̃z + alpha z − s∘y)_B its residual,
 
-    d = (K̃_BB + rho I)⁻¹ g,      rho = alpha + the rounding of a row's product,
+    d = (K̃_BB + rho I)⁻¹ g,      rho = alpha + λ_{b/4} − λ_b with the eigenvalues λ of K̃_BB,
 
-and −d is the step. Nesterov's averages w, v, z accelerate it, with nu = n/b and mu = (alpha / rho) / nu: a vector that
-K maps to zero shrinks by the share alpha / rho in a block, and by mu on average. Both are ratios, so that the unit of
-the kernel does not matter. n/b steps cost as much as one product with K, and are counted as one pass.
+and −d is the step. Without the damping, a step would fit the block as closely as alpha allows. For a small alpha that
+is interpolation: it lowers the energy ½ uᵀ(K̃ + alpha I)u − uᵀ(s∘y), but b points do not determine that many directions,
+and the residual of the other rows grows by orders of magnitude. As K̃_BB + rho I ⪰ K̃_BB + alpha I, the length 1 is safe.
 
-The energy ½ uᵀ(K̃ + alpha I)u − uᵀ(s∘y) that steps lower, with c = s∘u, penalises alpha ‖u‖² too. There the
-coefficients of the centres, large numbers that cancel in f, are far worse than zero. But at the minimum alpha u are the
-weighted residuals s∘(y − f). So the start is a multiple of the residuals of the centres, the one of least energy.
+Nesterov's averages w, v, z accelerate the steps, with nu = n/b and mu the rate at which an error shrinks in the slowest
+direction. The steps multiply the error by I − E[S(K̃_BB + rho I)⁻¹Sᵀ](K̃ + alpha I) on average, S the columns of the
+block, and that expectation is about (K̃ + (rho + tau) I)⁻¹ (exact for blocks drawn by determinants). Its trace gives
+tau = (n − b) / tr (K̃_BB + rho I)⁻¹. A vector that K̃ maps to zero shrinks at the rate alpha / (rho + tau). But with so
+small a mu the averages swing: the residual grows for passes on end. Directions below the damping change f little, so
+mu = rho / (rho + tau) ≤ 1/nu, and the residual falls from pass to pass. The eigenvalues of one block give rho and tau.
+All are ratios, so that the unit of the kernel does not matter. n/b steps cost as much as one product with K, and are
+counted as one pass.
 
-In the objective of f itself, ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖², few blocks may still lose against the centres. If the
-steps end before they converged, both functions are compared there, and the better one is returned. At a relative
-residual of tol, the objective exceeds its minimum by at most ½ tol² ‖s∘y‖², and nothing has to be compared. Both times,
-sums over pairs of rows are estimated by rows drawn at random.
+The start has the form theta₁ c + theta₂ (y − f), f the function of the centres and c its coefficients. For large alpha
+c are large numbers that cancel in f but not in alpha c; then the residuals y − f are better, which at the minimum are
+alpha u. For small alpha they contain the parts of y that f misses, too large for u by orders of magnitude; then c is
+better. The thetas give the least residual r, and the objective of f, ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖², exceeds its
+minimum by at most ½ ‖r‖². Nevertheless few blocks may lose against the centres in it: if the steps end before they
+converged, both functions are compared there, and the better one is returned. Both times, sums over pairs of rows are
+estimated by the rows of the centres and others drawn at random.
 
-The residuals g of the last pass estimate the whole residual, without a further product. A tail (the intercept) keeps
-the coefficients that the centres gave it.
+Rows of K are float32 as long as their rounding is a small part of the residual, then float64. The residuals g of the
+last pass estimate the whole residual, without a further product. A tail (the intercept) keeps the coefficients that the
+centres gave it.
 
 Rathore, Frangella, Yang, Dereziński and Udell, *Have ASkotch: a neat solution for large-scale kernel ridge regression*
 (2024). They approximate K̃_BB with low rank; up to `MOST` rows its Cholesky factor costs less than the rows of K.
@@ -46,6 +55,11 @@ from mercer.validation import generator
 
 SHARE, LEAST, MOST = 100, 256, 4096
 """A block is this share of the rows, at least and at most this many; sums over pairs of rows take at most as many."""
+RESOLVED = 4
+"""A block of b points determines about b / RESOLVED directions. With 2 the residual grows at first for small alpha; with
+8 and more the steps are slow (4 000 rows, blocks of 256, alpha from 1e-8 to 1, 3 and 20 columns)."""
+ROUNDED = 0.1
+"""The part of the residual that may come from the rounding of float32 rows."""
 PASSES = 10
 """Passes at most: each takes as long as one product with the whole matrix."""
 
@@ -98,10 +112,13 @@ def solve(
         Y = Y - problem.weighted_tail @ tail
     size = block_size(n)
     nu, alpha = n / size, problem.alpha
-    rounding = float(np.finfo(fast).eps) * math.sqrt(n) * float((s[:, 0] ** 2 * gram.diag()).max())
-    mu = alpha / (alpha + rounding) / nu
+    spectrum = _spectrum(problem, rng.choice(n, size, replace=False))
+    damping, floor = spectrum[size // RESOLVED] - spectrum[-1], float(np.finfo(gram.dtype).eps * spectrum[0])
+    rho = alpha + damping
+    mu = rho / (rho + (n - size) / (1.0 / (spectrum[:, None] + rho)).sum(axis=0))
     beta, gamma = 1.0 - np.sqrt(mu / nu), 1.0 / np.sqrt(mu * nu)
     mix = 1.0 / (1.0 + gamma * nu)
+    rounding = float(np.finfo(fast).eps) * float((s[:, 0] ** 2 * gram.diag()).max()) * math.sqrt(size)
     whole = np.maximum(np.einsum("ij,ij->j", problem.weighted_targets, problem.weighted_targets), 1e-300)
     squares: deque[Matrix] = deque(maxlen=math.ceil(nu))
     count, most, residual, stopped = 0, max(1, math.ceil(passes * nu)), np.inf, False
@@ -117,13 +134,15 @@ def solve(
     while count < most and not stopped:
         index = np.sort(rng.choice(n, size, replace=False))
         points, sB = gram.x.take(index), s[index]
-        rows = gram.between(points, gram.x, fast)
+        noise = rounding * np.linalg.norm(z, axis=0)
+        exact = len(squares) > 0 and bool((noise > ROUNDED * np.sqrt(squares[-1])).any())
+        rows = gram.between(points, gram.x, np.float64 if exact else fast)
         g = sB * rows.multiply(s * z) + alpha * z[index] - Y[index]
         H = sB * gram.between(points, None, gram.dtype).fresh(np.float64) * sB.T
         direction = np.empty_like(g)
         with single_threaded_blas():  # in small matrices, threads would mostly wait for each other
             for value in np.unique(alpha):
-                factor = shifted(H, float(value), rounding)
+                factor = shifted(H, float(value + damping), floor)
                 direction[:, alpha == value] = sla.cho_solve(factor, g[:, alpha == value], check_finite=False)
         count += 1
         squares.append(np.einsum("ij,ij->j", g, g))
@@ -166,42 +185,71 @@ def block_size(n: int) -> int:
     return min(n, max(n // SHARE, LEAST), MOST)
 
 
+def _spectrum(problem: LeastSquares, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The eigenvalues of a block, descending; those below the rounding of its entries are raised to it."""
+    gram = problem.gram
+    H = gram.between(gram.x.take(index), None, gram.dtype).fresh(np.float64)
+    if problem.roots is not None:
+        H *= problem.roots[index, None] * problem.roots[index]
+    values = sla.eigvalsh(H, overwrite_a=True, check_finite=False)[::-1]
+    tiny = float(np.finfo(np.float64).tiny)
+    return np.maximum(values, max(float(np.finfo(gram.dtype).eps) * float(values[0]), tiny))
+
+
 def _start(problem: LeastSquares, Y: Matrix, centres: Matrix, rng: np.random.Generator) -> Matrix:
-    """The multiple of the residuals of the centres that has the least energy."""
+    """The combination of the coefficients and of the residuals of the centres that has the least residual."""
     gram, at = problem.gram, np.flatnonzero(centres.any(axis=1))
     s = 1.0 if problem.roots is None else problem.roots[:, None]
-    u = Y / problem.alpha
+    u = Y.copy()
     if len(at):
-        u -= s * gram.between(gram.x, gram.x.take(at), gram.dtype).multiply(centres[at]) / problem.alpha
-    index, share, F = _drawn(problem, s * u, rng)
-    energy = np.maximum(share * np.einsum("ij,ij->j", (s * u)[index], F), 0.0)
-    energy += problem.alpha * np.einsum("ij,ij->j", u, u)
-    along = np.maximum(np.einsum("ij,ij->j", u, Y), 0.0)
-    return np.asarray(u * np.divide(along, energy, out=np.zeros_like(along), where=energy > 0))
+        u -= s * gram.between(gram.x, gram.x.take(at), gram.dtype).multiply(centres[at])
+    sums, t = _Sample(problem, at, rng), Y.shape[1]
+    V = np.hstack([centres / s, u])
+    A = sums.s * sums.values(s * V) + np.tile(problem.alpha, 2) * V[sums.index]
+    starts = np.empty_like(u)
+    for j in range(t):
+        # Each of the two is scaled to length one: their units may differ by orders of magnitude.
+        pair, target = np.sqrt(sums.share)[:, None] * A[:, [j, t + j]], np.sqrt(sums.share) * Y[sums.index, j]
+        lengths = np.linalg.norm(pair, axis=0)
+        lengths[lengths == 0] = 1.0
+        theta = np.linalg.lstsq(pair / lengths, target, rcond=None)[0] / lengths
+        starts[:, j] = V[:, [j, t + j]] @ theta
+    return starts
 
 
 def _worse(
     problem: LeastSquares, Y: Matrix, coef: Matrix, centres: Matrix, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """For which targets the objective of f is larger with `coef` than with `centres`.
+    """For which targets the objective of f is larger with `coef` than with `centres`."""
+    sums, t = _Sample(problem, np.flatnonzero(centres.any(axis=1)), rng), Y.shape[1]
+    both = np.hstack([coef, centres])
+    F = sums.values(both)
+    E = np.hstack([Y, Y])[sums.index] - sums.s * F
+    objective = sums.share @ (E**2 + np.tile(problem.alpha, 2) * both[sums.index] * F)
+    return np.asarray(~(objective[:t] <= objective[t:]))
 
-    ‖f‖² is a sum over rows too, but for the centres over few large terms: theirs is computed from all of them.
+
+class _Sample:
+    """Rows that stand for all in sums over rows: those of the centres, whose terms are large, and some of the others.
+
+    Attributes
+    ----------
+    index : array
+        The rows.
+    share : array
+        The number of rows that each stands for.
+    s : array of shape (rows, 1)
+        The roots of their weights.
     """
-    gram, t = problem.gram, Y.shape[1]
-    index, share, F = _drawn(problem, np.hstack([coef, centres]), rng)
-    E = np.hstack([Y, Y])[index] - (F if problem.roots is None else problem.roots[index, None] * F)
-    loss = share * np.einsum("ij,ij->j", E, E)
-    norm = share * np.einsum("ij,ij->j", coef[index], F[:, :t])
-    at = np.flatnonzero(centres.any(axis=1))
-    few = gram.between(gram.x.take(at), None, gram.dtype).multiply(centres[at]) if len(at) else centres[at]
-    other = loss[t:] + problem.alpha * np.einsum("ij,ij->j", centres[at], few)
-    return np.asarray(~(loss[:t] + problem.alpha * norm <= other))
 
+    def __init__(self, problem: LeastSquares, centres: NDArray[np.int64], rng: np.random.Generator) -> None:
+        others = np.setdiff1d(np.arange(problem.n), centres, assume_unique=True)
+        drawn = rng.choice(others, min(len(others), MOST), replace=False)
+        self.problem, self.index = problem, np.concatenate([centres, np.sort(drawn)])
+        self.share = np.repeat([1.0, len(others) / max(len(drawn), 1)], [len(centres), len(drawn)])
+        self.s = np.ones((len(self.index), 1)) if problem.roots is None else problem.roots[self.index, None]
 
-def _drawn(
-    problem: LeastSquares, coef: Matrix, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], float, NDArray[np.float64]]:
-    """Rows drawn at random, the number of rows that each stands for, and the values of the functions there."""
-    gram, n = problem.gram, problem.n
-    index = np.sort(rng.choice(n, min(n, MOST), replace=False))
-    return index, n / len(index), gram.between(gram.x.take(index), gram.x, gram.dtype).multiply(coef)
+    def values(self, coef: Matrix) -> Matrix:
+        """The values of functions at these rows."""
+        gram = self.problem.gram
+        return np.asarray(gram.between(gram.x.take(self.index), gram.x, gram.dtype).multiply(coef))
