@@ -56,8 +56,8 @@ from mercer.validation import generator
 SHARE, LEAST, MOST = 100, 256, 4096
 """A block is this share of the rows, at least and at most this many; sums over pairs of rows take at most as many."""
 RESOLVED = 4
-"""A block of b points determines about b / RESOLVED directions. With 2 the residual grows at first for small alpha; with
-8 and more the steps are slow (4 000 rows, blocks of 256, alpha from 1e-8 to 1, 3 and 20 columns)."""
+"""A block of b points determines about b / RESOLVED directions: with 2 the residual grows at first for small alpha,
+with 8 or more the steps are slow (4 000 rows, blocks of 256, alpha from 1e-8 to 1, 3 and 20 columns)."""
 ROUNDED = 0.1
 """The part of the residual that may come from the rounding of float32 rows."""
 PASSES = 10
