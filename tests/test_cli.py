@@ -1186,7 +1186,7 @@ def on_a_terminal(*arguments, **environment) -> str:
 
 
 def test_a_person_sees_the_score_so_far_in_80_columns(folder):
-    seen = on_a_terminal("fit", folder / "houses.csv", "-t", "price", "--drop", "large", "-o", "none", "--time", "3")
+    seen = on_a_terminal("fit", folder / "houses.csv", "-t", "price", "--drop", "large", "-o", "none", "--time", "60")
     assert "leave-one-out R² 0." in seen, "the score so far"
     assert "\033[1m" in seen, "the first line is bold"
     *_, last = seen.split("\033[2K")
