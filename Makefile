@@ -3,29 +3,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test tests tests-early tests-late test-narrow test-versions check lint doctest docs bench promises format clean
+.PHONY: demo test tests-early tests-late test-thorough test-narrow test-versions check lint doctest docs bench promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
 # Bytecode is kept even if the environment says otherwise: without it every run rewrites the asserts of all tests anew,
 # and every process that a test starts compiles the package.
-tests-early tests-late doctest: export PYTHONDONTWRITEBYTECODE =
+tests-early tests-late test-thorough doctest: export PYTHONDONTWRITEBYTECODE =
 
+# Two at a time, for two cores. The examples come first, because they compile most loops, and both halves use these.
 test: .venv/.dev
-	$(MAKE) --no-print-directory --jobs 3 tests-early tests-late lint doctest
+	$(MAKE) --no-print-directory --jobs 2 tests-early doctest tests-late
 
-tests: .venv/.dev
-	$(MAKE) --no-print-directory --jobs 2 tests-early tests-late
-
-# Two halves of about the same length, by the alphabet: each process collects and compiles only what it needs.
-EARLY = tests/test_[a-g]*.py
+# Each process collects and compiles only what it needs; the first half takes as long as the second and the examples.
+EARLY = tests/test_[a-l]*.py
+PYTEST = $(BIN)/python -m pytest -q
 
 tests-early: .venv/.dev
-	$(BIN)/python -m pytest -q $(wildcard $(EARLY))
+	$(PYTEST) -m "not thorough" $(wildcard $(EARLY))
 
 tests-late: .venv/.dev
-	$(BIN)/python -m pytest -q --ignore-glob='$(CURDIR)/$(EARLY)'
+	$(PYTEST) -m "not thorough" --ignore-glob='$(CURDIR)/$(EARLY)'
+
+# Many cases, random samples and processes that are killed: together longer than all other tests of their files.
+test-thorough: .venv/.dev
+	$(PYTEST) -m thorough -n 2 --dist worksteal
 
 # Other Pythons and other releases of the dependencies, each from a built wheel, where they can be had.
 test-versions:
@@ -40,7 +43,7 @@ DISPATCHED = import numpy; print(*numpy.show_config("dicts").get("SIMD Extension
 test-narrow: .venv/.dev
 	NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/.venv/narrow OPENBLAS_CORETYPE=$(OLDEST_BLAS) \
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(DISPATCHED)')" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q $(NUMERICAL:%=tests/test_%.py)
+	$(PYTEST) -n 2 --dist worksteal $(NUMERICAL:%=tests/test_%.py)
 
 check: lint doctest
 
@@ -52,7 +55,7 @@ lint: .venv/.dev
 	$(BIN)/python docs/_site/docstrings.py
 
 doctest: .venv/.dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTEST) --doctest-modules --doctest-glob='*.md' src README.md docs
 
 # The documentation site in out/docs: open out/docs/index.html. It needs no network, neither to be built nor to be read.
 docs: .venv/.docs

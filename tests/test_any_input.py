@@ -101,6 +101,7 @@ def takes_sparse(name):
     return made(name).__sklearn_tags__().input_tags.sparse
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "kind", "with_weights"),
     [(n, "array", weighted) for n in NAMES if n not in SLOW for weighted in (True, False)]
@@ -307,6 +308,7 @@ def check_every(cases, name, family=None):
         assert words is None or ", got " in words or words == "takes no weights", f"{name} on {case}: {words}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in SLOW])
 def test_hostile_data_is_refused_in_words_or_fitted(name):
     check_every(HOSTILE, name)
@@ -324,6 +326,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["GLM", "KernelGLM"])
 @pytest.mark.parametrize("family", ["poisson", "gamma", "inverse_gaussian", "negative_binomial"])
 def test_hostile_sizes_of_every_family(name, family):

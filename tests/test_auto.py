@@ -117,6 +117,7 @@ def test_grades_are_not_counts():
     assert "not better by a standard error" in str(model.choices_)
 
 
+@pytest.mark.thorough
 def test_products_are_closer_on_a_logarithmic_scale():
     own = np.random.default_rng(2)
     X = own.normal(size=(1000, 4))
@@ -423,6 +424,7 @@ def test_more_classes_than_a_sample_has_rows():
     assert model.predict_proba(X[:5]).shape == (5, 300)
 
 
+@pytest.mark.thorough
 def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
     own = np.random.default_rng(8)
     X = own.uniform(size=(900, 2))
@@ -532,6 +534,7 @@ def chosen(model):
     return [(d.question, d.taken, d.why, str(d.considered)) for d in model.choices_]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n", "seconds"), [(300, 3.0), (2500, 0.4)], ids=["exact", "centres"])
 @pytest.mark.parametrize("Model", [AutoRegressor, AutoClassifier])
 def test_the_clock_decides_nothing_unless_it_stops(Model, n, seconds, monkeypatch):
@@ -605,6 +608,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", COUNTS)
 def test_intervals_of_counts_hold_what_they_promise(kind):
     own = np.random.default_rng(11)
@@ -712,6 +716,7 @@ def test_rows_without_an_error_make_nothing_certain():
         assert -np.log(right).mean() < 0.05, loss
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 def test_class_weights_do_not_move_probabilities(loss):
     own = np.random.default_rng(16)

@@ -98,6 +98,7 @@ print("done")
 """
 
 
+@pytest.mark.thorough
 def test_a_process_killed_with_sigkill(tmp_path):
     X, y, w = data()
     path = tmp_path / "fit.ckpt"

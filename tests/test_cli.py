@@ -1136,6 +1136,7 @@ def test_interrupt_leaves_nothing(tmp_path, monkeypatch, capsys, call):
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 
 
+@pytest.mark.thorough
 def test_a_reader_that_goes_away(folder, model):
     big = folder / "big.csv"
     pl.concat([houses(40)] * 200).write_csv(big)  # predictions of 8 000 rows are more than a pipe holds
@@ -1200,6 +1201,7 @@ def test_colours_can_be_turned_off():
         assert "\033" not in on_a_terminal(*arguments, **environment)
 
 
+@pytest.mark.thorough
 def test_ended_predictions_leave_nothing(model, tmp_path):
     (tmp_path / "p.csv").write_text("old")
     pl.concat([houses(40)] * 50).write_csv(tmp_path / "big.csv")
@@ -1218,6 +1220,7 @@ main(["predict", {str(model)!r}, "big.csv", "-o", "p.csv", "--interval", "0.9", 
     assert (tmp_path / "p.csv").read_text() == "old"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
 def test_a_full_disk(folder, model, capsys):
     assert "space" in refused(capsys, "predict", model, folder / "new.csv", "-o", "/dev/full")

@@ -414,6 +414,7 @@ def test_a_row_of_tiny_weight_decides_a_tinier_quantile():
         assert (q[0] < -90) == (p < 1e-22)
 
 
+@pytest.mark.thorough
 def test_the_usual_widths_cover_what_they_say():
     X, t = sine(400, seed=4)
     new_x, new_t = sine(1000, seed=5)

@@ -47,6 +47,7 @@ def simulate(model, repetitions, n, *coverages, m=200, noise=0.3):
 # -- the guarantee ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "normalised"),
     [
@@ -64,6 +65,7 @@ def test_split_covers_exactly_as_often_as_it_says(model, normalised):
         assert abs(mean - coverage) < 4 * error < 0.04
 
 
+@pytest.mark.thorough
 def test_other_numbers_of_rows_cover_more_but_not_by_much():
     for n in (20, 25, 31):  # calibration rows 10, 13, 16: ranks over n + 1 above 0.8, by up to 1/(n + 1)
         half = -(-n // 2)
@@ -71,6 +73,7 @@ def test_other_numbers_of_rows_cover_more_but_not_by_much():
         assert abs(mean - np.ceil(0.8 * (half + 1)) / (half + 1)) < 4 * error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["jackknife+", "cv+"])
 @pytest.mark.parametrize(
     "model",
@@ -170,6 +173,7 @@ def test_closed_forms_are_refits(model, targets, monkeypatch):
     np.testing.assert_allclose(ends, again.predict_interval(Z, 0.8), atol=1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model",
     [
@@ -418,6 +422,7 @@ def test_quantiles_with_equal_weights_are_those_without():
         quantile(values, 0.99)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("residuals", ["signed", "local"])
 def test_two_sided_intervals_cover_on_each_side(residuals):
     """A new target is below and above the interval as rarely as promised, and not much more rarely."""

@@ -410,6 +410,7 @@ def cluster(tmp_path, monkeypatch):
             process.kill()
 
 
+@pytest.mark.thorough
 def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path, capsys):
     """One cluster for all: processes take seconds to start."""
     client, scheduler = cluster

@@ -169,6 +169,7 @@ def shared(name, estimator, keywords):
 
 
 def checks(estimators, wanted=None):
+    """The checks of the estimators, or of variants those that are wanted."""
     for estimator in estimators:
         kind = type(estimator).__name__
         for _, check in estimator_checks_generator(estimator):
@@ -177,7 +178,7 @@ def checks(estimators, wanted=None):
                 continue
             if wanted is not None and (name not in wanted or shared(name, estimator, getattr(check, "keywords", {}))):
                 continue
-            marks = []
+            marks = [] if wanted is None else [pytest.mark.thorough]
             if name in EXPECTED.get(kind, {}):
                 marks.append(pytest.mark.xfail(reason=EXPECTED[kind][name], strict=True))
             settings = SETTINGS.get(kind, {}) if name in REPETITION and wanted is None else {}

@@ -345,6 +345,7 @@ FORMS = {
 ALIKE = ("float32", "columns", "polars")  # read by one function for all: each estimator gets one of them
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "form"), [(n, f) for i, n in enumerate(ESTIMATORS) for f in ("sparse", "pandas", ALIKE[i % 3])]
 )
@@ -1102,6 +1103,7 @@ for lines in count(1):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork, no SIGKILL")
 def test_a_killed_process_leaves_an_old_or_a_new_file(tmp_path):
     """Killed before each line of the writer in turn."""
@@ -1273,6 +1275,7 @@ def test_every_estimator_is_among_the_seeds():
     assert {type(CASES[name][0]).__name__ for name in SEEDS} == set(ESTIMATORS)
 
 
+@pytest.mark.thorough
 def test_forged_files_are_refused_or_answer(tmp_path):
     """No signal, no hang, no internal error, whatever is moved: MERCER_FUZZ=20000 tries so many files."""
     rng, originals = np.random.default_rng(0), {name: bytes_of(fitted(name), tmp_path / "m") for name in SEEDS}
@@ -1658,6 +1661,7 @@ def test_what_older_versions_knew_of_a_table_does_not_keep_a_model_from_loading(
     assert provenance(load(tmp_path / "m.mercer")).rows == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [

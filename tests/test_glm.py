@@ -629,6 +629,7 @@ def test_intervals_of_what_is_not_known_at_all_are_wide_and_finite():
     assert far[0, 1] > 1e12
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", [Gaussian(), Poisson(), Gamma(), NegativeBinomial(5.0)])
 def test_prediction_intervals_cover(family):
     """Many fits to sixty rows each: new responses fall into the intervals as often as these say."""
@@ -1020,6 +1021,7 @@ def test_successes_over_trials():
     assert shares.standard_errors_ == pytest.approx(each.standard_errors_, rel=1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("family", "link", "alpha"),
     [
@@ -1065,6 +1067,7 @@ def _inverse_gaussian_responses(name, n=40):
     return X, InverseGaussian().sample(mean, dispersion, rng), kernel
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "alpha"), [("plane", 1e-4), ("plane", 1e-3), ("square", 1e-3)])
 def test_leave_one_out_where_a_row_moves_the_model_far(name, alpha):
     """Against refits from scratch: the sum to 3 %, and each row's deviance to 3 % of its own and the mean one."""

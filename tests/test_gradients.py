@@ -495,6 +495,7 @@ def test_extreme_parameters_give_numbers_or_errors():
         mc.Periodic(1e-200)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nu", [0.3, 0.8, 1.0, 5.0, 20.0, 30.0, 31.0, 40.0, 60.0, 80.0, 100.0])
 def test_matern_of_every_order(nu):
     t = 10.0 ** np.linspace(-12, 4, 41)

@@ -89,6 +89,7 @@ def answers(model, X):
     raise AssertionError("it says nothing")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list(public()))
 @pytest.mark.filterwarnings("ignore")
 def test_an_interrupted_fit_leaves_the_old_model_none_or_a_whole_one(name, monkeypatch, tmp_path):

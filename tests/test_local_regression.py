@@ -86,6 +86,7 @@ FAST = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 @pytest.mark.parametrize(("weight", "h", "d"), FAST)
 def test_the_fast_sums_solve_them_too(weight, h, d, degree):

@@ -456,6 +456,7 @@ def test_rows_on_the_border():
     assert (np.where(t, 1, -1) * (indicator @ d[:2] + d[2])).min() > -1e-9
 
 
+@pytest.mark.thorough
 def test_several_classes_that_are_separated():
     t = np.digitize(X[:, 0], [-0.5, 0.5])
     for form in (X, sp.csr_array(X)):
@@ -554,6 +555,7 @@ def refitted(model, X, t, w):
     return np.array(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "target", "alpha", "error"),
     [

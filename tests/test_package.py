@@ -67,6 +67,7 @@ def test_dir_and_unknown_names():
         mc.nonsense  # noqa: B018
 
 
+@pytest.mark.thorough
 def test_without_callbacks_in_scikit_learn_models_fit_and_say_so():
     code = (
         "import sys, sklearn.model_selection; sys.modules['sklearn.callback'] = None\n"

@@ -508,6 +508,7 @@ DISPLAYS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("made", DISPLAYS)
 def test_every_picture_in_both_styles_in_given_axes_and_changing_nothing_else(made):
     before = dict(mpl.rcParams)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mercer.data.points import Points
 from mercer.models.auto import plan as auto_plan
@@ -47,6 +48,7 @@ def error():
     return chosen.error
 
 
+@pytest.mark.thorough
 def test_a_race_without_relevance_sees_mostly_noise(monkeypatch):
     monkeypatch.setattr(auto_plan, "MOST_FIRST", 200)  # on more rows, widths per column find them by themselves
     found = error()

@@ -124,6 +124,7 @@ def _run(page, X, y):
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["squared", "log", "poisson", "robust"])
 @pytest.mark.usefixtures("unpictured")
 def test_the_python_of_the_page_gives_the_same_regression(loss, tmp_path):

@@ -743,6 +743,7 @@ def test_unbiased_mmd_is_zero_on_average_under_the_hypothesis():
     assert biased > 10 * deviation / math.sqrt(300)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unbiased", [True, False])
 def test_p_values_are_uniform_under_the_hypothesis(unbiased):
     k, mmds, hsics = mc.Gaussian(1.0), [], []

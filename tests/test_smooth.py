@@ -274,6 +274,7 @@ WAYS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["features", "sparse", "gram", "centres", "no intercept", "far from zero"])
 def test_every_solver_reaches_the_same_minimum(name, way):

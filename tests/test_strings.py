@@ -219,6 +219,7 @@ def test_laws(kernel):
     assert kernel.proof().valid
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", LEAVES[:-1], ids=lambda k: type(k).__name__)
 def test_proven_kernels_are_not_refuted(kernel):
     assert not mc.refute(kernel, trials=20, alphabet="AC", length=3, seconds=20.0).refuted

@@ -173,6 +173,7 @@ def hard(d):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [0, 2])
 @pytest.mark.parametrize("name", list(hard(1)))
 @pytest.mark.parametrize("d", [1, 2])

@@ -464,6 +464,7 @@ def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monk
     assert model.status_.startswith("converged")
 
 
+@pytest.mark.thorough
 def test_threads_may_ask_for_everything_at_once():
     labels = np.arange(120) % 15
     for _ in range(5):

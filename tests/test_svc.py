@@ -512,6 +512,7 @@ def test_interrupt_keeps_a_usable_model(classes):
         model.predict_proba(X[:5])
 
 
+@pytest.mark.thorough
 def test_interrupt_from_outside():
     """Ctrl-C as a shell sends it: another process, no pytest around."""
     code = textwrap.dedent(

@@ -105,6 +105,7 @@ def test_deep_trees_do_not_recurse():
     assert Tree.of("(a " * 20_000 + ")" * 20_000).arities[0] == 0
 
 
+@pytest.mark.thorough
 def test_large_values_do_not_overflow():
     comb = ("r", *[("a", "b")] * 1050)
     X = [comb, comb[:-1], (*comb[:600], ("a", "c"), *comb[601:])]

@@ -418,6 +418,7 @@ def test_a_search_over_samples_ends_where_a_full_one_does():
     assert found.evaluations <= 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 @pytest.mark.parametrize("case", ["zero", "constant", "duplicates", "flat column", "three", "noise", "huge", "tiny"])
 def test_degenerate_data_gives_words(case, by):

@@ -550,6 +550,7 @@ KERNELS = [
 
 
 # Coarse values are the harder ones: of the fine ones a few are enough.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("dtype", "kernel"),
     [*((np.float32, kernel) for kernel in KERNELS), *((np.float64, kernel) for kernel in KERNELS[::4])],
@@ -596,6 +597,7 @@ FOURIER = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOURIER)
 def test_violations_that_need_many_points_are_found(name):
     f, dim, most = FOURIER[name]
