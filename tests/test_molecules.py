@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from rdkit import Chem, DataStructs
-from rdkit.Chem import rdFingerprintGenerator
+from rdkit.Chem import Descriptors, rdFingerprintGenerator
 
 import mercer as mc
 from everywhere import works_everywhere
@@ -252,3 +252,29 @@ def test_a_tree_is_drawn_from_the_root(structure):
     assert picture.ax_.get_title() == "a sentence"
     with pytest.raises(mc.InvalidInput, match="at most 300 nodes, got 401"):
         structure(("a", *"b" * 400))
+
+
+def test_descriptors_are_those_of_rdkit_in_given_units(tmp_path):
+    molecules = [Chem.MolFromSmiles(s) for s in SMILES]
+    phi = mc.Descriptors.of(SMILES)
+    expected = np.array([[getattr(Descriptors, name)(m) for name in phi.NAMES] for m in molecules])
+    np.testing.assert_allclose(mc.Descriptors()(SMILES), expected)
+    np.testing.assert_allclose(phi(molecules), expected / phi.units)
+    spread = phi(SMILES).std(axis=0)
+    np.testing.assert_allclose(spread[expected.std(axis=0) > 0], 1.0)
+    assert phi.units[3] > 0
+    kernel = mc.MinMax().after(mc.Fingerprint(counts=True)) + mc.Matern(3.0, 2.5).after(phi)
+    assert mc.parse(repr(kernel))(SMILES[:2])[0, 1] == kernel(SMILES[:2])[0, 1]
+    model = mc.KernelRidge(kernel, alpha=0.1).fit(SMILES, expected[:, 0])
+    model.save(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(mc.load(tmp_path / "m.mercer").predict(SMILES), model.predict(SMILES))
+    with pytest.raises(mc.InvalidInput, match=r"got 'C1CC' at position 1"):
+        phi(["CCO", "C1CC"])
+    for wrong in ((1.0,), (0.0,) * 12, "abc", (float("nan"),) * 12):
+        with pytest.raises(mc.InvalidInput, match="12 numbers > 0"):
+            mc.Descriptors(wrong)
+
+
+def test_automatic_models_compare_molecules_also_as_wholes():
+    names = suited(SMILES)[1]
+    assert any(isinstance(leaf, mc.Matern) for kernel in names.values() for leaf in kernel.leaves)

@@ -72,7 +72,7 @@ _HOME = {
     "mercer.kernels.algebra.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity.check": "check repair",
     "mercer.kernels.validity.refute": "refute",
-    "mercer.features.molecules": "Fingerprint fingerprint molecule_graph",
+    "mercer.features.molecules": "Descriptors Fingerprint fingerprint molecule_graph",
     "mercer.features": "fourier_features hashed_features taylor_features",
     "mercer.features.images": "patch_features pixels",
     "mercer.features.series": "add_time base_point lead_lag",

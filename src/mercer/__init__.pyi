@@ -19,6 +19,7 @@ from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
 from mercer.features import hashed_features as hashed_features
 from mercer.features import taylor_features as taylor_features
+from mercer.features.molecules import Descriptors as Descriptors
 from mercer.features.molecules import Fingerprint as Fingerprint
 from mercer.features.molecules import fingerprint as fingerprint
 from mercer.features.molecules import molecule_graph as molecule_graph

@@ -16,7 +16,7 @@ from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
 from mercer.features.images import PatchMap, patch_features, pixels
-from mercer.features.molecules import Fingerprint, fingerprint, molecule_graph
+from mercer.features.molecules import Descriptors, Fingerprint, fingerprint, molecule_graph
 from mercer.features.monomials import MonomialMap
 from mercer.features.series import SignatureMap, TimeMap, add_time, base_point, lead_lag
 from mercer.features.subsets import IncidenceMap, SubsetMap
@@ -28,6 +28,7 @@ __all__ = [
     "ComposedMap",
     "ConstantMap",
     "CountMap",
+    "Descriptors",
     "FeatureMap",
     "Fingerprint",
     "FourierMap",

@@ -110,6 +110,8 @@ PatchMap
     size stride: int
     sigma spread: real
 [mercer.features.molecules]
+Descriptors
+    units: plain
 Fingerprint
     radius bits: int
     counts: flag

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data.molecules import molecules, recognised
-from mercer.features.molecules import Fingerprint
+from mercer.data.molecules import recognised
+from mercer.features.molecules import Descriptors, Fingerprint
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.spaces import Space
 from mercer.kernels.vectors.fingerprints import Tanimoto
 from mercer.kernels.vectors.histograms import MinMax
+from mercer.kernels.vectors.matern import Matern
 
 
 class Molecules(Space):
@@ -34,13 +35,14 @@ class Molecules(Space):
         return recognised(sorted(set(objects))) == "molecules"
 
     def kernels(self, X: Any) -> dict[str, Similarity]:
-        """Counts of neighbourhoods of several sizes, together and alone, and which of them occur."""
-        molecules(X)
+        """Counts of neighbourhoods of several sizes, with descriptors and alone, and which neighbourhoods occur."""
+        whole = Matern(float(np.sqrt(len(Descriptors.NAMES))), 2.5).after(Descriptors.of(X))
         near, several = _counted(2), 0.25 * (_counted(0) + _counted(1)) + 0.25 * (_counted(2) + _counted(3))
         return {
             "counted neighbourhoods": near,
             "neighbourhoods": Tanimoto().after(Fingerprint()),
             "counted neighbourhoods of 0 to 3 bonds": several,
+            "counted neighbourhoods of 0 to 3 bonds, and descriptors": several + 1.0 * whole,
         }
 
 

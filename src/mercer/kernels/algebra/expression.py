@@ -48,7 +48,7 @@ FUNCTIONS = {"after": "After", "over": "Convolution", "rescale": "Rescaled"}
 """Methods that take a Python function, and the class of the kernels that they make."""
 
 MAPS = ("base_point", "fingerprint", "lead_lag", "pixels")
-MAP_MAKERS = ("Fingerprint", "add_time")
+MAP_MAKERS = ("Descriptors", "Fingerprint", "add_time")
 """Maps of the library that a text may name in k.after(phi), and what makes such maps."""
 
 # Names of kernels in other libraries, in lower case, and what to write here.
