@@ -1,7 +1,8 @@
-"""Kernel ridge from a thousand to a million rows: the plan beside the fit, and the whole kernel beside centres.
+"""Kernel ridge from a thousand to ten million rows: the plan beside the fit, and the whole kernel beside centres.
 
-    python benchmarks/scale.py                      # n = 1e3 … 1e6: about half an hour on two cores
+    python benchmarks/scale.py                      # n = 1e3 … 1e7: about an hour on two cores
     python benchmarks/scale.py --quick              # seconds, small sizes: does it run?
+    python benchmarks/scale.py --most 1000000       # up to this number of rows
     python benchmarks/scale.py --plot scale.png     # also draw predicted and measured times (needs matplotlib)
 
 Points are float32, d = 20, of which 5 matter most; the target is a noisy sum of waves and products. Each fit runs in a
@@ -21,7 +22,7 @@ import numpy as np
 from measure import alone, compared, heading, judge, machine, peak, table, timed
 
 D, SIGMA, ALPHA, TEST, BUDGET = 20, 2.0, 0.1, 5_000, "2 GB"
-SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 QUICK = (500, 2_000, 4_000)
 COMPARED, CENTERS = 100_000, 2_000
 

@@ -13,7 +13,13 @@ from mercer.solvers.choice import Choice, Size
 from mercer.solvers.prediction import Prediction, Spectrum, Speed, predict, steps
 
 SPEED = Speed(
-    product={4: 1.0, 8: 2.0}, fill={4: 1.0, 8: 2.0}, add={4: 0.5, 8: 1.0}, factor={4: 0.5, 8: 1.0}, eigen=5.0, fetch=0.1
+    product={4: 1.0, 8: 2.0},
+    rows={4: 2.0, 8: 4.0},
+    fill={4: 1.0, 8: 2.0},
+    add={4: 0.5, 8: 1.0},
+    factor={4: 0.5, 8: 1.0},
+    eigen=5.0,
+    fetch=0.1,
 )
 FLAT = Spectrum(np.zeros(10))
 
@@ -127,6 +133,11 @@ def test_the_time_follows_the_work():
     assert time(10**6, beyond) / time(10**5, beyond) == pytest.approx(100, rel=0.02)
     centred = Choice("nystrom", "")
     assert time(10**8, centred, 100) / time(10**7, centred, 100) == pytest.approx(10, rel=0.1)
+    # Entries that are kept are computed once, and take memory.
+    large = replace(size, n=10**7)
+    ways = [predict(large, centred, SPEED, FLAT, tol=1e-3, centers=100, stored=kept) for kept in (False, True)]
+    assert ways[1].seconds < 0.6 * ways[0].seconds
+    assert ways[1].nbytes - ways[0].nbytes == 4 * 10**7 * 100
     # A smaller penalty or tolerance takes more iterations, up to the limit.
     decay = Spectrum(100.0 / np.arange(1.0, 101.0) ** 2)
     counts = [
@@ -151,6 +162,30 @@ def test_iterations_are_those_of_the_solver():
         assert len(taken) / 2 <= plan.iterations <= 2 * len(taken)
 
 
+def test_passes_over_the_rows_are_those_of_the_solver(monkeypatch):
+    monkeypatch.setattr(prediction.costs, "SAMPLED_FLOPS", 0.0)
+    X, y = data(20_000)
+    for tol in (1e-2, 1e-4):
+        taken = []
+        model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, n_centers=50, tol=tol, progress=taken.append)
+        plan = mc.plan(model, X)
+        model.fit(X, y)
+        assert len(taken) / 1.5 <= plan.iterations - 2 <= 1.5 * len(taken) + 1
+
+
+def test_columns_of_the_matrix_cost_twice_as_much_as_the_symmetric_matrix(monkeypatch):
+    """Every entry of them is computed, of the symmetric matrix only half: counted with a kernel's own entries."""
+    work = []
+    monkeypatch.setattr(prediction, "SQUARE", 40)
+    monkeypatch.setattr(prediction, "_shortest", lambda call: work.append(call) or 1.0)
+    X, _ = data(50)
+    speed = prediction.measure(mc.gram.of(mc.Gaussian(1.0), X), 2)
+    assert speed.product == {4: 1 / 2500, 8: 1 / 2500}
+    assert speed.rows == {4: 1 / 2000, 8: 1 / 2000}
+    shapes = {getattr(call.func, "__self__", np.empty(0)).shape for call in work if hasattr(call, "func")}
+    assert {(50, 50), (50, 40)} <= shapes
+
+
 def test_a_spectrum_continues_by_a_power_law():
     spectrum = Spectrum(1.0 / np.arange(1.0, 401.0) ** 1.5)
     assert spectrum.at(50, 400) == pytest.approx(50**-1.5)
@@ -164,8 +199,15 @@ def test_measured_speeds_are_positive(monkeypatch):
     monkeypatch.setattr(prediction, "SQUARE", 40)
     X, _ = data(50)
     speed = prediction.measure(mc.gram.of(mc.Gaussian(1.0), X), 2)
-    times = [*speed.product.values(), *speed.fill.values(), *speed.add.values(), *speed.factor.values(), speed.eigen]
-    assert len(times) == 9
+    times = [
+        *speed.product.values(),
+        *speed.rows.values(),
+        *speed.fill.values(),
+        *speed.add.values(),
+        *speed.factor.values(),
+        speed.eigen,
+    ]
+    assert len(times) == 11
     assert min(times) > 0
     assert speed.fetch > 0
 

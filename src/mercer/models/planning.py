@@ -11,6 +11,7 @@ import numpy as np
 from mercer import gram
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
+from mercer.gram.costs import STORED_SHARE
 from mercer.memory import budget as memory_budget
 from mercer.models.base import penalties, resolve_kernel, training_points
 from mercer.models.least_squares.kernel_ridge import DECOMPOSITION, KernelRidge
@@ -134,7 +135,9 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     tol = model.tol if model.tol is not None else 1e-3 if beyond else choice.tol
     spectrum = Spectrum.of(few.restrict(slice(0, SPECTRUM)))
     speed = measure(few, targets)
-    predicted = predict(size, choice, speed, spectrum, tol=tol, centers=centers)
+    fits = total * centers * size.rounded.itemsize <= STORED_SHARE * limit
+    stored = fits and few.worth_storing(size.rounded)
+    predicted = predict(size, choice, speed, spectrum, tol=tol, centers=centers, stored=stored)
     took, nbytes = predicted.seconds, predicted.nbytes
     if by_rule and centers:  # the features of all rows, their spectrum, and the path
         took += total * centers * (speed.fill[8] + 4 * centers * speed.add[8]) + centers**3 * speed.eigen

@@ -44,7 +44,9 @@ class Speed:
     Attributes
     ----------
     product : dict
-        One entry of K, computed and multiplied by every column at once.
+        One entry of K, computed and multiplied by every column at once; K is symmetric, and a pair is computed once.
+    rows : dict
+        The same of some columns of K, where every entry is computed.
     fill : dict
         One entry of K, computed and stored.
     add : dict
@@ -58,6 +60,7 @@ class Speed:
     """
 
     product: dict[int, float]
+    rows: dict[int, float]
     fill: dict[int, float]
     add: dict[int, float]
     factor: dict[int, float]
@@ -78,10 +81,12 @@ def measure(gram: Gram, targets: int) -> Speed:
     """The speeds, for the kernel and the points of this Gram (a sample of about `SAMPLE` points)."""
     rng, n = np.random.default_rng(0), gram.shape[0]
     product: dict[int, float] = {}
+    rows: dict[int, float] = {}
     fill: dict[int, float] = {}
     add: dict[int, float] = {}
     factor: dict[int, float] = {}
     square = rng.standard_normal((SQUARE, SQUARE))
+    some = gram.x.take(slice(0, min(n, SQUARE)))
     out: NDArray[Any] = square
     for dtype in (np.float32, np.float64):
         size = np.dtype(dtype).itemsize
@@ -92,6 +97,8 @@ def measure(gram: Gram, targets: int) -> Speed:
         S = A @ A.T
         S.flat[:: SQUARE + 1] += SQUARE
         product[size] = _shortest(partial(K.multiply, V)) / n**2
+        part = gram.between(gram.x, some, dtype)
+        rows[size] = _shortest(partial(part.multiply, V[: some.n])) / (n * some.n)
         fill[size] = _shortest(partial(K.fill, out)) / n**2
         add[size] = _shortest(partial(np.matmul, A, B)) / SQUARE**3
         factor[size] = _shortest(partial(sla.cholesky, S, lower=True, check_finite=False)) / (SQUARE**3 / 6)
@@ -99,7 +106,7 @@ def measure(gram: Gram, targets: int) -> Speed:
     fetch = _shortest(lambda: out @ v) / n**2
     few = square[: SQUARE // 2, : SQUARE // 2]
     eigen = _shortest(lambda: sla.eigh(few + few.T, check_finite=False, driver="evd")) / len(few) ** 3
-    return Speed(product, fill, add, factor, eigen, fetch)
+    return Speed(product, rows, fill, add, factor, eigen, fetch)
 
 
 def _shortest(work: Callable[[], Any]) -> float:
@@ -152,20 +159,22 @@ def steps(condition: float, tol: float) -> int:
     return max(1, math.ceil(math.log(2.0 / tol) / -math.log(rate))) if rate > 0 else 1
 
 
-def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol: float, centers: int) -> Prediction:
-    """The time and the memory of the chosen solver."""
+def predict(
+    size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol: float, centers: int, stored: bool = False
+) -> Prediction:
+    """The time and the memory of the chosen solver; `stored` says whether K_nm of the centres is kept."""
     n, t, alphas = size.n, size.targets, len(size.alpha)
-    square, stored = float(n) * n, 8 * n * t * 4
+    square, vectors = float(n) * n, 8 * n * t * 4
     if choice.solver == "cholesky":
         seconds = square * speed.fill[8] + alphas * (n**3 / 6 * speed.factor[8] + 2 * t * square * speed.fetch)
-        return Prediction(seconds, 8 * n * n + stored, 0)
+        return Prediction(seconds, 8 * n * n + vectors, 0)
     if choice.solver == "eigen":
-        return Prediction(square * speed.fill[8] + n**3 * speed.eigen, 24 * n * n + stored, 0)
+        return Prediction(square * speed.fill[8] + n**3 * speed.eigen, 24 * n * n + vectors, 0)
     if choice.solver == "nystrom":
-        return _nystrom(size, speed, tol, centers)
+        return _nystrom(size, speed, tol, centers, stored)
     if choice.solver == "blocks":
-        first, passes = _nystrom(size, speed, tol, centers), blocks.PASSES
-        seconds = first.seconds + STEP_OVERHEAD * passes * square * speed.product[size.rounded.itemsize] * 2
+        first, passes = _nystrom(size, speed, tol, centers, stored), blocks.PASSES
+        seconds = first.seconds + STEP_OVERHEAD * passes * square * speed.rows[size.rounded.itemsize]
         return Prediction(seconds, first.nbytes + 8 * n * t * 8 + 2 * 8 * blocks.block_size(n) ** 2, passes)
     if choice.preconditioner == "factor":
         keep = not choice.low_memory and n <= costs.STORED_ROWS and size.dtype == np.float64
@@ -173,34 +182,42 @@ def predict(size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol
         fill = square * (speed.fill[8] if keep else speed.fill[4])
         each = n**3 / 6 * speed.factor[4] + (FACTOR_STEPS + 1) * (one + t * square * speed.fetch)
         nbytes = (12 if keep else 4) * n * n
-        return Prediction(fill * alphas + alphas * each, nbytes + stored, FACTOR_STEPS)
+        return Prediction(fill * alphas + alphas * each, nbytes + vectors, FACTOR_STEPS)
     k = choice.rank
     left = RESIDUAL_SHARE * spectrum.at(min(k + 1, n), n)
     iterations = sum(steps(1.0 + left / alpha, 0.5 * tol) for alpha in size.alpha)
     item = size.rounded.itemsize if choice.low_memory else 4
-    columns = n * k * (speed.fill[item] + k / 2 * speed.add[item]) + alphas * n * k * k / 2 * speed.add[8]
+    columns = n * k * (speed.rows[item] + k / 2 * speed.add[item]) + alphas * n * k * k / 2 * speed.add[8]
     apply = 2 * n * k * t * speed.fetch
     if choice.low_memory:
         iterations = min(iterations, PASSES * alphas)
         seconds = columns + iterations * (square * speed.product[item] + apply)
         return Prediction(
-            seconds + 2 * alphas * square * speed.product[8], item * n * (k + 256) + 8 * k * k + stored, iterations
+            seconds + 2 * alphas * square * speed.product[8], item * n * (k + 256) + 8 * k * k + vectors, iterations
         )
     iterations = min(iterations, costs.PIVOTED_ITERATIONS * alphas)
     sweeps = 1 + math.ceil(math.log10(1.0 / tol) / 4)  # float32 iterations gain four digits at a time
     seconds = square * speed.fill[4] + columns + iterations * (t * square * speed.fetch / 2 + apply)
-    return Prediction(seconds + alphas * sweeps * square * speed.product[8], 4 * n * n + 4 * n * k + stored, iterations)
+    return Prediction(
+        seconds + alphas * sweeps * square * speed.product[8], 4 * n * n + 4 * n * k + vectors, iterations
+    )
 
 
-def _nystrom(size: Size, speed: Speed, tol: float, m: int) -> Prediction:
+def _nystrom(size: Size, speed: Speed, tol: float, m: int, stored: bool) -> Prediction:
     """On m centres: the factor of K_mm, the preconditioner from a sample of rows, and passes over all rows."""
     n, t = size.n, size.targets
     exact = n * m * m <= costs.SAMPLED_FLOPS
     rows = n if exact else sample_size(n, m, tol)
     item = 8 if exact else size.rounded.itemsize
-    passes = 2 if rows == n else 2 + math.ceil(math.log(1.0 / tol) / math.log(math.sqrt(rows / m)))
-    one = n * m * (speed.product[item] + t * speed.fetch)
-    system = rows * m * (speed.fill[item] + m * speed.add[item])
-    seconds = m * m * speed.fill[8] + m**3 / 3 * speed.factor[8] + system + passes * one
+    # The eigenvalues of a matrix that is sampled by `rows` rows lie within (1 ± spread)² of the true ones.
+    spread = math.sqrt(m / rows)
+    passes = 2 + (1 if rows == n else steps(((1.0 + spread) / (1.0 - spread)) ** 2, 0.5 * tol))
+    # A pass multiplies every entry twice; `rows` contains the first time.
+    made, one = 0.0, n * m * (speed.rows[item] + t * speed.fetch)
+    if stored:
+        made, one = n * m * speed.rows[item], 2 * n * m * t * speed.fetch
+    system = rows * m * (speed.rows[item] + m * speed.factor[item])  # half of m² for the triangle, half for squares
+    seconds = m * m * speed.fill[8] + m**3 / 3 * speed.factor[8] + system + made + passes * one
     block = item * max(2048, m) * m
-    return Prediction(seconds, 4 * 8 * m * m + block + 8 * n * t * 4, passes)
+    kept = item * n * m if stored else 0
+    return Prediction(seconds, 4 * 8 * m * m + block + 8 * n * t * 4 + kept, passes)
