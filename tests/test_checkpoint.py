@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -42,13 +43,18 @@ class Killed(Exception):
     pass
 
 
+def end():
+    """End the fit by an error; a child process waits here for its end."""
+    raise Killed
+
+
 def killed_at(count):
-    """A `progress` that ends the fit by an error at the given call."""
+    """A `progress` that ends the fit at the given call."""
     left = iter(range(count, -1, -1))
 
     def progress(step):
         if next(left) == 0:
-            raise Killed
+            end()
 
     return progress
 
@@ -84,37 +90,6 @@ def test_killed_again_and_again(often, tmp_path):
         except Killed:
             tries += 1
     assert tries > 5
-    np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
-
-
-CHILD = """
-import sys, threading
-sys.path.insert(0, sys.argv[2])
-import test_checkpoint as t
-t.CheckpointFile.__init__.__defaults__ = (0.0,)
-X, y, w = t.data()
-t.make(sys.argv[1], progress=lambda step: threading.Event().wait(0.02) or True).fit(X, y, w)
-print("done")
-"""
-
-
-@pytest.mark.thorough
-def test_a_process_killed_with_sigkill(tmp_path):
-    X, y, w = data()
-    path = tmp_path / "fit.ckpt"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments = [sys.executable, "-c", CHILD, str(path), os.path.dirname(__file__)]
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) as child:
-        while not path.exists() and child.poll() is None:
-            pass
-        child.send_signal(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-        assert child.stdout.read() == b""
-    assert path.exists()
-    steps, rest = [], []
-    whole = make(progress=steps.append).fit(X, y, w)
-    again = make(path, progress=rest.append).fit(X, y, w)
-    assert 0 < len(rest) < len(steps)
     np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
 
 
@@ -258,15 +233,18 @@ class Source:
         for i in range(0, N, 50):
             self.read += 1
             if self.read == self.at:
-                raise Killed
+                end()
             yield self.X[i : i + 50], self.y[i : i + 50]
+
+
+SETTINGS = ((nystrom.costs, "SAMPLED_FLOPS", 0.0), (nystrom, "sample_size", lambda n, m, tol: 2 * m))
+"""Centres are solved by iterations even if a direct solution is cheap."""
 
 
 @pytest.fixture
 def iterating(monkeypatch):
-    """Centres are solved by iterations even if a direct solution is cheap."""
-    monkeypatch.setattr(nystrom.costs, "SAMPLED_FLOPS", 0.0)
-    monkeypatch.setattr(nystrom, "sample_size", lambda n, m, tol: 2 * m)
+    for place, name, value in SETTINGS:
+        monkeypatch.setattr(place, name, value)
 
 
 WAYS = {
@@ -289,26 +267,30 @@ WAYS = {
 }
 
 
+def fit(way, path=None, at=None, shift=0.0):
+    """A fit of some way that ends at this moment, and its batches."""
+    X, y, w = data()
+    X[7, 1] += shift
+    if way == "iterations":
+        return make(path, progress=at and killed_at(at)).fit(X, y, w), None
+    model, batch = WAYS[way](path, at)
+    if "batches" not in way:
+        return model.fit(X, y[:, 0]), None
+    source = Source(X, y[:, 0], batch)
+    return model.fit(mc.Batches(source)), source
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.filterwarnings("ignore:.*not converged")
 def test_centres_batches_and_blocks_continue(way, often, iterating, tmp_path):
-    X, y, _ = data()
     path = tmp_path / "fit.ckpt"
-
-    def fit(place, at):
-        model, batch = WAYS[way](place, at)
-        if "batches" not in way:
-            return model.fit(X, y[:, 0]), None
-        source = Source(X, y[:, 0], batch)
-        return model.fit(mc.Batches(source)), source
-
-    whole, read = fit(None, None)
+    whole, read = fit(way)
     kept = 0
     for at in (1, 2, 5):
         with pytest.raises(Killed):
-            fit(path, at)
+            fit(way, path, at)
         kept += path.exists()
-        again, rest = fit(path, None)
+        again, rest = fit(way, path)
         np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
         assert again.intercept_ == whole.intercept_
         assert again.status_ == whole.status_
@@ -316,6 +298,42 @@ def test_centres_batches_and_blocks_continue(way, often, iterating, tmp_path):
     assert kept >= 2
     if read is not None:  # one more pass for the digest, and the passes before the end are not repeated
         assert rest.read < read.read + 3
+
+
+CHILD = """
+import sys, threading
+sys.path.insert(0, sys.argv[2])
+import test_checkpoint as t
+t.end = threading.Event().wait
+t.CheckpointFile.__init__.__defaults__ = (0.0,)
+for place, name, value in t.SETTINGS:
+    setattr(place, name, value)
+fits = [threading.Thread(target=t.fit, args=(w, f"{sys.argv[1]}/{w}", 5)) for w in ("iterations", *t.WAYS)]
+for fit in fits:
+    fit.start()
+for fit in fits:
+    fit.join()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*not converged")
+def test_a_process_killed_with_sigkill(often, iterating, tmp_path):
+    """One process with a fit of every way, killed as soon as all of them have written something."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [sys.executable, "-c", CHILD, str(tmp_path), os.path.dirname(__file__)]
+    ways = ["iterations", *WAYS]
+    with subprocess.Popen(arguments, env=environment) as child:
+        while child.poll() is None and not all((tmp_path / way).exists() for way in ways):
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    for way in ways:
+        with pytest.raises(mc.InvalidInput, match="must belong to the same data and parameters"):
+            fit(way, tmp_path / way, shift=1e-9)
+        again, whole = fit(way, tmp_path / way)[0], fit(way)[0]
+        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+        assert again.status_ == whole.status_
+    assert [path for path in os.listdir(tmp_path) if path in ways] == []
 
 
 def test_passes_are_not_repeated(often, iterating, tmp_path):
@@ -345,24 +363,20 @@ def test_other_rows_in_batches_are_refused(often, iterating, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_disk_that_is_full_during_the_fit(often, iterating, tmp_path, monkeypatch):
-    X, y, _ = data()
-    path, full = tmp_path / "fit.ckpt", []
-
-    def progress(step):
-        full.append(step)
-
-    original = replace._to_disk
+@pytest.mark.parametrize("way", ["iterations", *WAYS])
+@pytest.mark.filterwarnings("ignore:.*not converged")
+def test_a_disk_that_is_full_during_the_fit(way, often, iterating, tmp_path, monkeypatch):
+    path, written, original = tmp_path / "fit.ckpt", [], replace._to_disk
 
     def to_disk(name):
-        if len(full) > 2:
+        written.append(name)
+        if len(written) > 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         original(name)
 
     monkeypatch.setattr(replace, "_to_disk", to_disk)
     with pytest.raises(mc.InvalidInput, match=r"folder with free space.*No space left.*continues at the last"):
-        centred(path, tol=1e-7, progress=progress).fit(X, y[:, 0])
+        fit(way, path)
     assert os.listdir(tmp_path) == ["fit.ckpt"]
     monkeypatch.setattr(replace, "_to_disk", original)
-    again = centred(path, tol=1e-7).fit(X, y[:, 0])
-    np.testing.assert_array_equal(again.dual_coef_, centred(tol=1e-7).fit(X, y[:, 0]).dual_coef_)
+    np.testing.assert_array_equal(fit(way, path)[0].dual_coef_, fit(way)[0].dual_coef_)
