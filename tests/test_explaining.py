@@ -282,6 +282,32 @@ def test_similar_texts_and_a_model_without_a_kernel():
         mc.similar_rows(model, words)
 
 
+@pytest.mark.parametrize("wrapped", [lambda m: m, lambda m: mc.ConformalRegressor(m, method="split", random_state=1)])
+@pytest.mark.parametrize(
+    "model", [mc.SVR(mc.Gaussian(0.7), epsilon=0.3), mc.KernelRidge(mc.Gaussian(0.7)), mc.AutoRegressor(time=1.0)]
+)
+def test_positions_of_similar_rows_are_those_of_the_fitted_table(model, wrapped):
+    fitted = wrapped(model).fit(X, y)
+    similar = mc.similar_rows(fitted, X[[7]], top=5)
+    assert X[similar.rows] == pytest.approx(np.asarray(similar.points))
+    among = mc.similar_rows(fitted, X[[7]], among=X[20:], top=5)
+    assert X[20:][among.rows] == pytest.approx(np.asarray(among.points))
+
+
+def test_similar_rows_without_known_positions_are_refused_not_invented(tmp_path):
+    on_centres = mc.KernelRidge(mc.Gaussian(0.7), n_centers=20, solver="nystrom").fit(X, y)
+    without = mc.KernelLogisticRegression(mc.Gaussian(0.7))
+    labels, weights = np.where(y > np.median(y), "high", "low"), np.repeat([0.0, 1.0], [30, len(X) - 30])
+    reweighted = mc.CalibratedClassifier(without).fit(X, labels, sample_weight=weights)
+    for model in (on_centres, reweighted):
+        model.save(tmp_path / "model.mercer")
+        for known in (model, mc.load(tmp_path / "model.mercer")):
+            similar = mc.similar_rows(known, X[[40]], top=3)
+            assert len(similar.points) == 3
+            with pytest.raises(mc.InvalidInput, match="Pass the training rows as `among`"):
+                _ = similar.rows
+
+
 def test_an_effect_has_the_mean_prediction_intervals_of_its_rows():
     model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-2).fit(X, y)
     rows = X[:40]  # fewer than the background: all are used

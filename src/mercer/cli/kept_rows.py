@@ -17,7 +17,7 @@ from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
 from mercer.models.explaining.contributions import background_rows
-from mercer.models.explaining.similar import kept_rows
+from mercer.models.explaining.similar import kept_rows, positions_of_innermost
 from mercer.models.provenance import Provenance
 
 
@@ -121,11 +121,8 @@ def targets_of(model: Any, origin: Provenance, n: int) -> list[Any]:
 
 def _positions(model: Any, origin: Provenance, n: int) -> list[int]:
     """The position among the rows of the last fit of each of the n rows that a model keeps; empty if not known."""
-    rows = len(origin.places)
-    support = [int(i) for i in getattr(innermost(model), "support_", ())]
-    if n == len(support) and max(support, default=0) < rows:
-        return support
-    return list(range(rows)) if n == rows else []
+    positions, rows = positions_of_innermost(innermost(model), n), len(origin.places)
+    return [] if positions is None or positions.max(initial=0) >= rows else positions.tolist()
 
 
 def row_values(rows: Any, i: int) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _say_similar(
     places = places_of(model, origin, similar.compared)
     known = targets_of(model, origin, similar.compared)
     table = kept_table(similar.points, origin)
-    rows = [row_values(similar.points if table is None else table, i) for i in range(len(similar.rows))]
+    rows = [row_values(similar.points if table is None else table, i) for i in range(len(similar.kept))]
     names = [name for name in names if rows and name in rows[0]] or list(rows[0] if rows else ())[:COMPARED_COLUMNS]
     target = [origin.target or "target"] if known else []
     voice.say()
@@ -157,7 +157,7 @@ def _say_similar(
             "place": places[i] + 1 if places else None, "similarity": float(similar.similarity[k]),
             "share": float(similar.share[k]), "target": known[i] if known else None, "row": rows[k],
         }
-        for k, i in enumerate(similar.rows.tolist())
+        for k, i in enumerate(similar.kept.tolist())
     ]  # fmt: skip
     voice.table(
         ["row"] * bool(places) + ["similarity", *target, *names],

@@ -726,6 +726,7 @@ ConformalRegressor < Remembered
 CalibratedClassifier < Remembered
     n_features_in_?: int
     feature_names_in_?: label[_]
+    _fitted_on?: {rows: int; kind: text; dtypes: none | list(text)}
     model_: Saved | KernelEstimator
     classes_: label[k]
     recalibration_: Recalibration(k)

@@ -288,6 +288,17 @@ def rows_of_innermost(model: Any, X: Any) -> Any:
     return X
 
 
+def given_rows(model: Any) -> int | None:
+    """The number of rows that `fit` was called with; None if the model does not record it."""
+    rows = training_record(model).get("rows")
+    return None if rows is None else int(rows)
+
+
+def training_record(model: Any) -> dict[str, Any]:
+    """The record that a fitted model keeps of its training rows: their number, their kind, and the types of columns."""
+    return getattr(model, "_fitted_on", None) or {}
+
+
 def exposure_of(model: Any) -> str | None:
     """The column that is the exposure of a model's counts, or None."""
     while model is not None:

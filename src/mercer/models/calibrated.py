@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.files import Saved
+from mercer.files import Saved, described
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.base import Matrix, all_or_nothing, shown, training_points
 from mercer.models.choices import with_choices
@@ -164,7 +164,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _calibrate(self, model: Any, data: Labelled, X: Any) -> Self:
         """Calibrate a fitted model on left-out rows, and choose the threshold. X are all rows, also of weight 0."""
-        self.model_, self.classes_ = model, np.asarray(model.classes_)
+        self.model_, self.classes_, self._fitted_on = model, np.asarray(model.classes_), described(X)
         at, by_f1 = self._label_position(), isinstance(self.threshold, str)
         P, self._left_out = np.empty((0, len(self.classes_))), None
         if calibrates_itself(model) and not by_f1:

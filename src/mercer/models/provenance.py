@@ -20,7 +20,7 @@ from mercer.data.columns import as_array, tabled
 from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import length
-from mercer.models.base import innermost
+from mercer.models.base import given_rows, innermost, training_record
 from mercer.models.explaining.importance import Importance
 from mercer.models.judging.drift import Distribution, distributions
 from mercer.models.judging.overlap import Seen
@@ -199,7 +199,7 @@ def provenance(model: Any) -> Provenance:
     recorded = getattr(model, "provenance_", None)
     if isinstance(recorded, Provenance):
         return recorded
-    training = _training(innermost(model))
+    training = training_record(innermost(model))
     names, types = getattr(model, "feature_names_in_", None), training.get("dtypes") or ["float64"]
     columns = {}
     if names is not None:
@@ -212,17 +212,6 @@ def provenance(model: Any) -> Provenance:
     )
 
 
-def given_rows(model: Any) -> int | None:
-    """The number of rows that `fit` was called with; None if the model does not record it."""
-    rows = _training(model).get("rows")
-    return None if rows is None else int(rows)
-
-
 def fitted_rows(model: Any) -> int | None:
     """The number of rows that the model inside was fitted to: a search that ended early may use some rows only."""
     return given_rows(innermost(model))
-
-
-def _training(model: Any) -> dict[str, Any]:
-    """The record that a fitted model keeps of its training rows: their number, their kind, and the types of columns."""
-    return getattr(model, "_fitted_on", None) or {}

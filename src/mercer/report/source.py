@@ -15,7 +15,8 @@ from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
 from mercer.models.calibrated import CalibratedClassifier
-from mercer.models.provenance import fitted_rows, given_rows
+from mercer.models.base import given_rows
+from mercer.models.provenance import fitted_rows
 
 LONGEST = 100_000
 """The largest number of characters of a kernel that is written out."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points, length
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Weight
-from mercer.models.base import innermost, rows_of_innermost
+from mercer.models.base import given_rows, innermost, rows_of_innermost
 from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
@@ -25,7 +26,10 @@ class SimilarRows:
     Attributes
     ----------
     rows : Index
-        Their positions among the rows that were compared, the most similar one first, shape (k,).
+        Their positions, the most similar one first, shape (k,): in the rows of the argument `among`, or without it in
+        those that the model was fitted to. If the model does not know these positions, reading `rows` is an error.
+    kept : Index
+        Their positions among the rows that were compared, shape (k,): those of `among`, or those that the model keeps.
     similarity : array
         The kernel between the row and these, divided by √(k(x, x) k(z, z)): 1 for equal rows, shape (k,). For a
         smoothing weight, the weight divided by that of an equal row.
@@ -40,12 +44,24 @@ class SimilarRows:
         The number of rows that were compared.
     """
 
-    rows: Index
+    kept: Index
     similarity: Matrix
     share: Matrix
     terms: Matrix | None
     points: Any
     compared: int
+    positions: Index | None = field(repr=False)
+
+    @property
+    def rows(self) -> Index:
+        """The positions of the similar rows in `among`, or in the rows that the model was fitted to."""
+        if self.positions is None:
+            raise InvalidInput(
+                "The positions of similar rows need a model that knows which training rows it keeps",
+                got=f"one that keeps {self.compared:,} rows, such as centres or the rows of a file, without positions",
+                advice="Pass the training rows as `among`, or read `points`, the similar rows themselves.",
+            )
+        return self.positions[self.kept]
 
 
 def similar_rows(model: Any, row: Any, *, among: Any = None, top: int = 5) -> SimilarRows:
@@ -90,7 +106,8 @@ def similar_rows(model: Any, row: Any, *, among: Any = None, top: int = 5) -> Si
     total = float(np.abs(values).sum())
     share = np.abs(values[order]) / total if total > 0 else np.zeros(len(order))
     terms = None if coef is None else coef[order] * (values[order] if coef.ndim == 1 else values[order, None])
-    return SimilarRows(order, similarity[order], share, terms, points.take(order).raw, points.n)
+    positions = kept_positions(model, points.n) if among is None else np.arange(points.n)
+    return SimilarRows(order, similarity[order], share, terms, points.take(order).raw, points.n, positions)
 
 
 def _seen(model: Any, rows: Any) -> Points:
@@ -128,3 +145,26 @@ def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
     except InvalidInput:  # a file without training rows
         return None, None
     return (kept, None) if isinstance(kept, Points) else (None, None)
+
+
+def kept_positions(model: Any, n: int) -> Index | None:
+    """The positions, in the rows that the model was fitted to, of the n rows that it keeps; None if not known."""
+    positions = positions_of_innermost(innermost(model), n)
+    layers = [model]
+    while hasattr(layers[-1], "model_"):
+        layers.append(layers[-1].model_)
+    for outer, inner in reversed(list(pairwise(layers))):  # some wrappers fit the model inside to some rows only
+        given, used = given_rows(outer), given_rows(inner)
+        rows = getattr(outer, "rows_", getattr(outer, "_train", None))
+        if positions is None or (rows is None and given is not None and given != used):
+            return None
+        positions = positions if rows is None else np.asarray(rows)[positions]
+    return positions
+
+
+def positions_of_innermost(inner: Any, n: int) -> Index | None:
+    """The positions of the n rows that a model keeps among those of its own fit; None if not known."""
+    support, total = getattr(inner, "support_", None), given_rows(inner)
+    if support is not None and len(support) == n:
+        return np.asarray(support, dtype=np.int64)
+    return np.arange(n) if n == total and isinstance(getattr(inner, "centers", ""), str) else None
