@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
@@ -41,7 +43,7 @@ def test_models_are_ranked_on_the_same_folds(table):
     assert ranking.best.name == "ridge"
     assert ranking.best.tied
     assert ranking.contenders[-1].name == "linear"
-    assert "must be numeric" in ranking.contenders[-1].failure, "texts are refused, and the others go on"
+    assert "columns of numbers only" in ranking.contenders[-1].failure, "texts are refused, and the others go on"
     values = [contender.score("R²").value for contender in ranking.contenders[:3]]
     assert values == sorted(values, reverse=True)
     rows = [contender.judgement.rows for contender in ranking.contenders[:3]]
@@ -201,15 +203,55 @@ def test_the_command_is_the_function(table, tmp_path, monkeypatch, capsys):
     ranking = compare(X, y, ["ridge", "neighbors", "linear"], cv=3)
     assert [m["name"] for m in facts["models"]] == [c.name for c in ranking.contenders]
     assert facts["models"][0]["scores"][0]["value"] == ranking.best.score("R²").value
-    assert "must be numeric" in facts["models"][-1]["failure"]
+    assert "takes columns of numbers only, got 'city'" in facts["models"][-1]["failure"]
     assert "R² (greater is better)" in (tmp_path / "p.svg").read_text()
     code, out, _ = told(capsys, *arguments)
     assert "150 rows, by cross-validation with 3 folds. Ranked by R²:" in out
     assert "Linear was not fitted: " in out
     assert "FromFunction" not in out, "advice for Python does not help in the shell"
-    assert "Next: mercer fit t.csv --target y --model ridge" in out
+    assert "Next: mercer fit t.csv --target y --model ridge --folds 3\n" in out
     assert told(capsys, *arguments, "--plot", "p.bmp")[0] == 2
     assert told(capsys, *arguments, "--plot", "t.csv")[0] == 2, "an input is not replaced"
+
+
+def test_the_next_command_reads_the_table_as_this_one_did(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    code, b = rng.integers(0, 3, size=80), rng.normal(size=80)
+    frame = pl.DataFrame({"code": code, "b": b, "spare": b, "y": code + b})
+    frame.with_columns(y=pl.when(pl.int_range(80) < 5).then(None).otherwise("y")).write_csv("t.csv", separator=";")
+    reading = ["--category", "code", "--drop", "spare", "--delimiter", ";", "--drop-missing-target", "--seed", 3]
+    out = told(capsys, "compare", "t.csv", "-t", "y", "-m", "ridge", "-m", "neighbors", *reading)[1]
+    following = shlex.split(out.partition("Next: mercer ")[2])
+    for option in ("--category code", "--drop spare", "--delimiter ;", "--drop-missing-target", "--seed 3"):
+        assert option in " ".join(following)
+    assert told(capsys, *following, "--out", "none", "--time", 1)[0] == 0
+
+
+def test_the_reason_of_a_failure_names_columns_but_no_row_of_a_fold():
+    rng = np.random.default_rng(0)
+    X = pl.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    y = X["a"].to_numpy().copy()
+    X = X.with_columns(b=pl.when(pl.int_range(60) == 50).then(None).otherwise("b"))
+    failure = compare(X, y, ["ridge", "linear"], cv=3).contenders[-1].failure
+    assert failure == "it needs a value in every cell, and some are missing in 'b'"
+
+
+def test_a_model_that_differs_by_the_same_loss_in_every_row_is_ranked_without_warnings():
+    X = np.arange(12.0)[:, None]
+
+    class Constant(BaseEstimator, RegressorMixin):
+        def __init__(self, value: float) -> None:
+            self.value = value
+
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), self.value)
+
+    ranking = compare(X, np.zeros(12) + 0.1 * (np.arange(12) == 0), {"a": Constant(0.1), "b": Constant(0.7)})
+    assert [c.tied for c in ranking.contenders] == [True, False]
 
 
 def test_the_picture_shows_the_scores(table):

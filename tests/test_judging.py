@@ -310,6 +310,17 @@ def test_equal_rows_of_few_categories_are_chance():
     assert Seen.of(copied[train], z[train]).overlap(copied[test], z[test]).notable
 
 
+@pytest.mark.parametrize("made", [lambda texts: [*texts], lambda texts: pl.DataFrame({"text": texts})])
+def test_a_text_that_is_there_twice_is_a_copy_and_not_chance(made):
+    texts = np.array([f"message {k} of many" for k in range(90)] + ["call now"] * 10, dtype=object)
+    y = np.where(np.arange(100) % 2, "ham", "spam")
+    y[90:] = "spam"
+    train, test = np.arange(100) % 2 == 0, np.arange(100) % 2 == 1
+    found = Seen.of(made(texts[train]), y[train]).overlap(made(texts[test]), y[test])
+    assert (found.rows, found.of) == (5, 50)
+    assert found.notable
+
+
 def test_evaluate_notes_rows_that_were_trained_on_and_classes_never_seen(visits, capsys):
     told(capsys, "fit", "visits.csv", "-t", "high", "--drop", "level", "-m", "ridge", "-o", "m.mercer")
     assert provenance(mc.load("m.mercer")).seen.rows == 96

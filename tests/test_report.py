@@ -154,7 +154,8 @@ def test_the_python_of_the_page_gives_the_same_classes(loss, tmp_path):
 def test_what_python_cannot_say_is_loaded(regression):
     _, X, y = regression
     own = mc.KernelRidge(mc.Linear().after(np.tanh), alpha=0.1).fit(X, y)
-    assert 'mc.load("model.mercer")' in source(own)
+    assert 'mc.load("model.mercer")  # after model.save("model.mercer"), since' in source(own)
+    assert 'mc.load("rents.mercer")  # the saved file, since' in source(own, saved="rents.mercer")
     auto = mc.AutoRegressor(time=0.5).fit(X, y)
     assert "mc.load" not in source(auto)
     auto.model_ = auto.model_.fit(X[:30], y[:30])

@@ -522,6 +522,14 @@ def test_neighbours_are_those_of_a_full_sort(kernel, n):
         assert len(set(row.tolist())) == n
 
 
+def test_the_distance_of_a_text_to_itself_is_a_number():
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("abcdefgh "), size=90)) for _ in range(60)]
+    distances, indices = mc.nearest(mc.NGrams((2, 4)).normalize().exp().normalize(), texts, texts, 2)
+    assert distances[:, 0] == pytest.approx(0.0, abs=1e-7)
+    assert indices[:, 0].tolist() == list(range(60))
+
+
 def test_neighbours_over_many_tiles():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(2500, 4)), rng.normal(size=(600, 4))

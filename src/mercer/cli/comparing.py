@@ -74,7 +74,13 @@ def compare(
         voice.say(f"  {note[0].upper()}{note[1:]}.")
     if plot is not None:
         voice.say(f"Picture written to {plot}.")
-    voice.say(f"Next: {_next(comparison, data, problem.target, roles.get('exposure'))}")
+    options: dict[str, Any] = {
+        "drop_missing_target": drop_missing_target,
+        "folds": folds,
+        "repeat": repeat if repeat > 1 else None,
+    }
+    options |= {"task": None if task == "auto" else task, "seed": seed or None}
+    voice.say(f"Next: {_next(comparison, data, problem.target, roles | reading | options)}")
     voice.document(
         _facts(comparison) | {
             "command": "compare", "data": data, "target": problem.target, "seconds": voice.seconds,
@@ -97,11 +103,18 @@ def _draw(comparison: Comparison, path: str) -> None:
         picture.figure_.savefig(beside, format=Path(path).suffix.lower().lstrip("."))
 
 
-def _next(comparison: Comparison, data: str, target: str, exposure: str | None) -> str:
-    """The command that fits the best model of this library to all rows."""
+def _next(comparison: Comparison, data: str, target: str, options: dict[str, Any]) -> str:
+    """The command that fits the best model of this library to all rows, with the options of this command."""
     best = next((c.name for c in comparison.contenders if c.name != "boosting" and c.judgement is not None), "auto")
-    over = [] if exposure is None else ["--exposure", exposure]
-    return shlex.join(["mercer", "fit", data, "--target", target, "--model", best, *over])
+    words = ["mercer", "fit", data, "--target", target, "--model", best]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words += [option] * value
+        else:
+            for each in value if isinstance(value, list) else [] if value is None else [value]:
+                words += [option, str(each)]
+    return shlex.join(words)
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer.cli.names import spelling
 from mercer.errors import InvalidInput
 
 
@@ -43,16 +42,3 @@ def decision_from(threshold: str | None, positive: str | None, balance: bool) ->
         got=threshold,
         advice="Give f1, cost=5:1 (a missed row costs 5, a false alarm 1) or a number such as 0.3.",
     )
-
-
-def label_named(text: str, y: Any) -> Any:
-    """The class of these labels that a text names."""
-    classes = np.unique(y).tolist()
-    by_spelling = {spelling(label): label for label in classes}
-    if spelling(text) not in by_spelling:
-        raise InvalidInput(
-            "--positive must be a class of the target",
-            got=repr(text),
-            advice=f"Choose one of {', '.join(map(str, classes[:10]))}.",
-        )
-    return by_spelling[spelling(text)]

@@ -16,9 +16,10 @@ import mercer as mc
 from mercer import threads
 from mercer.cli import destinations, interrupts, large
 from mercer.cli.columns import missing_values_located
-from mercer.cli.decision import decision_from, label_named
+from mercer.cli.decision import decision_from
 from mercer.cli.details import detail_facts, say_details
 from mercer.cli.kept_rows import kept_background
+from mercer.cli.names import class_named
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import (
@@ -48,6 +49,7 @@ from mercer.models.judging.measures import OF_INTERVALS
 from mercer.models.judging.overlap import Overlap
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
+from mercer.ours import replaceable
 from mercer.tuning.folds import Fold, make_folds
 from mercer.words import brief, count, seconds, show_bytes
 
@@ -129,7 +131,7 @@ def fit(
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": available / fits,
         "centers": centers, "random_state": seed, "class_weight": "balanced" if balance else None,
-        "decision": decision | ({} if positive is None else {"label": label_named(positive, problem.y)}),
+        "decision": decision | _positive(positive, problem.y),
     }  # fmt: skip
     if several:
         voice.note(
@@ -194,6 +196,8 @@ def fit(
         final.provenance_ = replace(final.provenance_, rows=fitted.last.rows)
     unsaved: InvalidInput | None = None
     try:
+        if model_path is not None:
+            _note_replaced(voice, model_path, final.provenance_)
         size = save(final, model_path) if model_path is not None else 0
         if model_path is not None:
             interrupts.wrote(model_path)
@@ -205,7 +209,7 @@ def fit(
                 scored_model, X, y, report, overwrite=True, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance, time=time_to_report(budget),
-                late=lambda: voice.seconds > budget,
+                late=lambda: voice.seconds > budget, saved=model_path,
             )  # fmt: skip
     details: dict[str, Any] = {}
     if judgement is not None:
@@ -224,6 +228,11 @@ def fit(
     if unsaved is not None:
         raise unsaved
     return test
+
+
+def _positive(name: str | None, y: Any) -> dict[str, Any]:
+    """The parameter of a decision that --positive describes."""
+    return {} if name is None else {"label": class_named(name, np.unique(y).tolist(), "--positive")}
 
 
 def _say_plan(voice: Voice, plan: mc.Plan) -> None:
@@ -306,6 +315,20 @@ def save(model: Any, path: str) -> int:
     """Save a model and return the size of its file in bytes, 0 for a pipe or a device."""
     model.save(path, overwrite=True)  # `require_outputs` has decided what may be replaced
     return os.stat(path).st_size if os.path.isfile(path) else 0
+
+
+def _note_replaced(voice: Voice, path: str, new: Provenance) -> None:
+    """Note that a model file is replaced which predicts something else than the new model."""
+    if not os.path.isfile(path) or not os.path.getsize(path) or not replaceable(path):
+        return
+    try:
+        old = provenance(mc.load(path))
+        differs = (old.target, old.task, old.data) != (new.target, new.task, new.data)
+        what = f"a model that predicts {old.target!r} of {old.data}" if old.data else "a model that was saved in Python"
+    except InvalidInput:
+        differs, what = True, "a file of Mercer that this version cannot read"
+    if differs:
+        voice.note(f"{path} was {what}; the new model replaces it. Name another file with --out to keep both")
 
 
 STARTED, REPORTED = 4.0, 5.0

@@ -73,6 +73,24 @@ def named(target: str, names: list[str], file: str, *, text: bool) -> str:
     )
 
 
+def class_named(text: str, classes: Any, option: str) -> Any:
+    """The class that a text of the command line names: 1, 1.0 and "1" are the same class.
+
+    >>> class_named("1", [0.0, 1.0], "--positive")
+    1.0
+    """
+    known = {spelling(label): label for label in classes}
+    if spelling(text) not in known:
+        raise InvalidInput(
+            f"{option} must be a class of the target",
+            got=repr(text),
+            advice=f"Choose one of {first_few([*map(str, known.values())], 10)}."
+            if known
+            else f"Leave out {option}: the model predicts numbers.",
+        )
+    return known[spelling(text)]
+
+
 def spelling(label: Any) -> str:
     """A label as text, the same for every way to write a number.
 

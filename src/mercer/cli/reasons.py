@@ -8,6 +8,7 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.kept_rows import Given, has_columns, kept_table, places_of, row_values, targets_of
+from mercer.cli.names import class_named
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
@@ -56,7 +57,8 @@ def explain_row(
         at = places.index(row - 1)
         known = targets_of(model, origin, points.n)  # type: ignore[union-attr]
         X, truth, where = take(kept, [at]), known[at] if known else None, origin.data
-    chosen = None if label is None else _label(model, label)
+    classes = np.asarray(getattr(model, "classes_", [])).tolist()
+    chosen = None if label is None else class_named(label, classes, "--class")
     with voice.progress("contributions"), warnings_as_notes(voice):
         parts = mc.contributions(model, X, background, label=chosen) if has_columns(X) else None
         similar = _similar(model, X, top)
@@ -90,19 +92,6 @@ def explain_row(
 
 def _shown(value: Any) -> str:
     return number(value, padded=False) if isinstance(value, float) else str(value)
-
-
-def _label(model: Any, label: str) -> Any:
-    """The class that --class names."""
-    classes = np.asarray(getattr(model, "classes_", [])).tolist()
-    named = [known for known in classes if str(known) == label]
-    if not named:
-        raise InvalidInput(
-            "--class must be a class of the model",
-            got=label if classes else f"{label}, and a model without classes",
-            advice=f"Choose one of {', '.join(map(str, classes[:10]))}." if classes else "Leave out --class.",
-        )
-    return named[0]
 
 
 def _similar(model: Any, X: Any, top: int) -> SimilarRows | None:

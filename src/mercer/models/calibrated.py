@@ -17,8 +17,8 @@ from mercer.files import Saved, described
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.base import Matrix, all_or_nothing, shown, training_points
 from mercer.models.choices import with_choices
-from mercer.models.judging.thresholds import ThresholdCurve, position_of_label, threshold_of_costs
-from mercer.models.labels import Labelled, class_weights
+from mercer.models.judging.thresholds import ThresholdCurve, threshold_of_costs
+from mercer.models.labels import Labelled, class_weights, position_of_label
 from mercer.models.recalibration import Recalibration, left_out_probabilities, probabilities
 from mercer.models.svm.probabilities import Softmax
 from mercer.models.svm.svc import SVC

@@ -173,3 +173,27 @@ def _check_kinds(values: NDArray[Any], mask: Any, required: str) -> None:
             got=" and ".join(f"{shown(values[row])} in row {row}" for row in rows),
             advice="Convert all of them to text: [str(label) for label in y].",
         )
+
+
+def position_of_label(classes: NDArray[Any], label: Any) -> int:
+    """The position of the class of a model that a parameter `label` names; by default that of the second of two.
+
+    >>> position_of_label(np.array(["no", "yes"]), "no"), position_of_label(np.array(["no", "yes"]), None)
+    (0, 1)
+    """
+    if label is None:
+        if len(classes) == 2:
+            return 1
+        raise InvalidInput(
+            "`label` must name the class whose probability is meant",
+            got=f"None for {len(classes)} classes",
+            advice=f"Pass a class such as {shown(classes[0])}.",
+        )
+    listed = classes.tolist()
+    if label not in listed:
+        raise InvalidInput(
+            f"`label` must be a class, {', '.join(shown(one) for one in classes[:10])}",
+            got=shown(label),
+            advice="Pass one of these classes, with the same type.",
+        )
+    return int(listed.index(label))

@@ -12,6 +12,7 @@ that the same data always gets the same model; the clock only stops work that ta
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -20,7 +21,8 @@ import numpy as np
 
 import mercer as mc
 from mercer.data.assignment import Roles
-from mercer.data.frames import arrays, is_frame
+from mercer.data.columns import is_numeric
+from mercer.data.frames import arrays, column_names, is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import take
 from mercer.data.roles import Role
@@ -174,6 +176,7 @@ def fit(
         )
     assigned = Roles.of(roles)
     _require_roles(name, assigned, centers)
+    _require_numbers(name, X)
     y = np.asarray(y)
     by_f1 = (decision or {}).get("threshold") == "f1"
     clock = Clock(check_number(time, "time", above=0, infinite=True, such_as=60))
@@ -268,6 +271,21 @@ def _require_roles(name: str, roles: Roles, centers: int | None) -> None:
             advice="Choose another model, or drop the column.",
             option=f"Use another --model, or --drop {column}.",
         )
+
+
+def _require_numbers(name: str, X: Any) -> None:
+    """Refuse a column of words for a model of the columns themselves."""
+    if name not in ("linear", "local") or not is_frame(X):
+        return
+    for column, values in zip(column_names(X), arrays(X)):
+        kinds = set() if values.dtype.kind in "biuf" else set(map(type, values[~missing_entries(values)]))
+        if not all(map(is_numeric, kinds)):
+            raise InvalidInput(
+                f"The model {name!r} takes columns of numbers only",
+                got=f"{column!r}, which holds other values",
+                advice="Choose a model with a kernel, such as 'auto', or drop the column.",
+                option=f"Use another --model, such as auto, or --drop {shlex.quote(str(column))}.",
+            )
 
 
 def offered(name: str, task: Task) -> Offer:

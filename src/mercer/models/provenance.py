@@ -20,7 +20,7 @@ from mercer.data.columns import as_array, tabled
 from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import length
-from mercer.models.base import given_rows, innermost, training_record
+from mercer.models.base import given_rows, innermost, training_record, unwrapped
 from mercer.models.explaining.importance import Importance
 from mercer.models.judging.drift import Distribution, distributions
 from mercer.models.judging.overlap import Seen
@@ -213,5 +213,9 @@ def provenance(model: Any) -> Provenance:
 
 
 def fitted_rows(model: Any) -> int | None:
-    """The number of rows that the model inside was fitted to: a search that ended early may use some rows only."""
-    return given_rows(innermost(model))
+    """The number of rows that a model was fitted to, those for its probabilities included; None if it is not known.
+
+    An automatic model uses some rows only if there is no time for more.
+    """
+    last = getattr(unwrapped(model), "last_fit_", None)
+    return given_rows(innermost(model)) if last is None else int(last.rows)

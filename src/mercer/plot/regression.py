@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.models.labels import position_of_label
 from mercer.models.local.local_regression import LocalRegression
 from mercer.models.residual_scale import ResidualScale
 from mercer.plot.columns import along
@@ -426,12 +427,8 @@ def _one(values: Matrix, target: int | None) -> Matrix:
 
 def _probability(estimator: Any, queries: Any, label: Any) -> Matrix:
     """The probabilities of one class, shape (r,)."""
-    at = np.flatnonzero(np.asarray(estimator.classes_) == label)
-    if not len(at):
-        raise InvalidInput(
-            "`label` must be a class", got=repr(label), advice=f"Pass a class such as {estimator.classes_[0]!r}."
-        )
-    return np.asarray(estimator.predict_proba(queries), dtype=np.float64)[:, at[0]]
+    at = position_of_label(np.asarray(estimator.classes_), label)
+    return np.asarray(estimator.predict_proba(queries), dtype=np.float64)[:, at]
 
 
 def _interval(estimator: Any, queries: Any, coverage: float, target: int | None) -> Matrix:

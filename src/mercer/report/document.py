@@ -73,6 +73,7 @@ def write(
     target: str = "target",
     title: str | None = None,
     command: str = "",
+    saved: str | None = None,
     time: float | None = None,
     late: Callable[[], bool] | None = None,
 ) -> Path:
@@ -107,12 +108,15 @@ def write(
         The title of the page.
     command : str
         The command that wrote the report, shown at its end.
+    saved : str or None
+        The path of the file of the model, which the report shows how to load if the rows alone do not determine the
+        model.
     time : float or None
         Seconds for which the report is planned, on one core of a common machine: in a shorter time, effects,
         interactions and contributions are means over fewer rows. By default as many rows as are useful.
     late : callable or None
         Called between parts, and between tiles of kernel values: once it returns True, the plots of columns, of the
-        kernel and the explanations that follow are left out, and the report says so.
+        kernel, the feature importance and the explanations that follow are left out, and the report says so.
 
     Examples
     --------
@@ -166,9 +170,7 @@ def write(
         Z, z = take(Z, judgement.rows), z[judgement.rows]
         names = names[0], [names[1][i] for i in judgement.rows]
     effort = Effort.of(model, max(time - DRAWING, LEAST_SECONDS) if time is not None else float("inf"))
-    if importance is None:
-        importance = measured_importance(model, Z, z, effort)
-    page_ = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions), importance, effort, late)
+    page_ = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions), importance, effort, saved, late)
     text = page_.whole(title, command, names)
     try:
         with replacing(str(place)) as beside:
@@ -206,9 +208,17 @@ class _Page:
     cautions: tuple[Caution, ...]
     importance: Importance | None
     effort: Effort
+    saved: str | None = None
     late: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
+        self.measured_late = False
+        if self.importance is None:
+            try:
+                with self._in_time():
+                    self.importance = measured_importance(self.model, self.Z, self.z, self.effort)
+            except threads.OutOfTime:
+                self.measured_late = True
         self.inner = innermost(self.model)
         self.classes = is_classifier(self.model)
         self.names = frames.names(self.X)
@@ -245,7 +255,7 @@ class _Page:
             probabilities_section(self.z, self.judgement),
             sizes_section(self.z, self.judgement),
             counts_section(self.z, self.judgement),
-            important_columns(self.importance, self.judgement.by == "held out") if self.importance is not None else "",
+            self._importance(),
             self._plots("The effect of the columns", plots.of_columns()),
             self._explained(*numbered),
             self._worst(*numbered),
@@ -261,6 +271,12 @@ class _Page:
         return section(
             "Before you rely on it", *(paragraph(f"{text[0].upper()}{text[1:]}.", "warn") for text in words)
         ) if words else ""  # fmt: skip
+
+    def _importance(self) -> str:
+        if self.importance is not None:
+            return important_columns(self.importance, self.judgement.by == "held out")
+        late = paragraph(f"The importances of the columns {TOO_LATE}", "soft")
+        return section("Feature importance", late) if self.measured_late else ""
 
     def _plots(self, title: str, plots: Iterable[Plot], *, always: bool = False) -> str:
         pictures = self._drawn(plots, always=always)
@@ -407,7 +423,7 @@ class _Page:
             "How to reproduce it",
             code(command) if command else "",
             paragraph("Or in Python, without the search:" if command else "In Python, without the search:"),
-            code(source(self.model, self.target)),
+            code(source(self.model, self.target, self.saved)),
             paragraph(str(getattr(self.model, "status_", ""))),
             paragraph(versions, "soft"),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
-from mercer.models.calibrated import CalibratedClassifier
 from mercer.models.base import given_rows
-from mercer.models.provenance import fitted_rows
+from mercer.models.calibrated import CalibratedClassifier
 
 LONGEST = 100_000
 """The largest number of characters of a kernel that is written out."""
 
 
-def source(model: Any, target: str = "the target") -> str:
+def source(model: Any, target: str = "the target", saved: str | None = None) -> str:
     """Python code that fits the model to its rows again, or loads its file if the rows alone do not determine it.
+
+    `saved` is the path of that file, if the model was saved.
 
     The code makes `model` from X and y, and defines `predict` or `predict_proba` if those of `model` need a last step.
 
@@ -42,14 +44,16 @@ def source(model: Any, target: str = "the target") -> str:
     try:
         return _written(model, " ".join(target.split()))
     except InvalidInput as error:
-        return f'import mercer as mc\n\nmodel = mc.load("model.mercer")  # the saved file, since {error.required}'
+        path = json.dumps("model.mercer" if saved is None else saved)
+        first = f"after model.save({path})" if saved is None else "the saved file"
+        return f"import mercer as mc\n\nmodel = mc.load({path})  # {first}, since {error.required}"
 
 
 def _written(model: Any, target: str) -> str:
     imports, scale, more, inner = ["import mercer as mc"], "y", "", model
     if isinstance(model, AutoModel):
         inner = model.model_
-        if fitted_rows(model) != given_rows(model):
+        if given_rows(inner) != given_rows(model):
             raise _not_reproducible("the model was fitted to some of the rows only")
         if getattr(model, "class_weight", None) is not None:
             raise _not_reproducible("the rows were weighted")

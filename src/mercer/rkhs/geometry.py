@@ -201,7 +201,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
                     np.negative(tile, out=tile)
                 else:
                     squared.tile(block, tile)
-                    np.maximum(tile, 0.0, out=tile)
+                np.maximum(tile, 0.0, out=tile)  # rounding makes those of equal points negative
                 best.add(tile, cols.start)
             finally:
                 space.release(mark)

@@ -16,6 +16,7 @@ from mercer.data.frames import column_names, is_frame
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.explaining.additivity import part_of
+from mercer.models.labels import position_of_label
 from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
@@ -59,17 +60,8 @@ class Answer:
             if label is not None:
                 raise InvalidInput("`label` is the class of a classifier", got="a regressor", advice="Omit `label`.")
             return cls(model)
-        classes = np.asarray(model.classes_).tolist()
-        if label is None and len(classes) == 2:
-            label = classes[1]
-        if label not in classes:
-            known = ", ".join(repr(c) for c in classes[:10])
-            raise InvalidInput(
-                "`label` must be one of the classes of the model",
-                got=repr(label),
-                advice=f"Choose from {known}, such as the class that is predicted for the row.",
-            )
-        return cls(model, label)
+        classes = np.asarray(model.classes_)
+        return cls(model, classes.tolist()[position_of_label(classes, label)])
 
     @property
     def words(self) -> str:
@@ -102,7 +94,7 @@ class Answer:
             return values
         if self.votes:
             return (np.asarray(self.model.predict(X)) == self.label).astype(np.float64)
-        position = np.asarray(self.model.classes_).tolist().index(self.label)
+        position = position_of_label(np.asarray(self.model.classes_), self.label)
         return np.asarray(self.model.predict_proba(X)[:, position], dtype=np.float64)
 
     def part(self, X: Any, columns: Collection[int]) -> Answer:

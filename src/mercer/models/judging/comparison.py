@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mercer.data.assignment import Roles
-from mercer.data.frames import is_frame
+from mercer.data.frames import arrays, column_names, is_frame
+from mercer.data.missing import missing_entries
 from mercer.data.points import length, take
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
 from mercer.models import menu
 from mercer.models.base import shortened
 from mercer.models.judging.boosting import BoostingClassifier, BoostingRegressor
@@ -25,7 +26,7 @@ from mercer.models.provenance import Task
 from mercer.models.scores import Judgement, Score, hold_out
 from mercer.tuning.folds import Fold, group_numbers, make_folds
 from mercer.validation import check_number, check_whole_number, generator
-from mercer.words import number, one_line, seconds
+from mercer.words import first_few, number, one_line, seconds
 
 Index = NDArray[np.int64]
 
@@ -149,7 +150,7 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """The models that could not be fitted and why, and what "=" means if it is there."""
-        notes = [f"{c.name} was not fitted: {c.failure}" for c in self.contenders if c.failure]
+        notes = [f"{c.name} was not fitted: {_within_sentence(c.failure)}" for c in self.contenders if c.failure]
         if any(c.tied for c in self.contenders[1:]):
             notes.append("= as good as the best: the difference is within chance on these rows")
         return notes
@@ -167,6 +168,11 @@ class Comparison:
         return "\n".join([f"{self.how}, ranked by {self.by}", *lines, *self.notes()])
 
     __repr__ = __str__
+
+
+def _within_sentence(text: str) -> str:
+    """A text that follows a colon: without the capital of a first word such as "The"."""
+    return text[0].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _shown(value: float | None) -> str:
@@ -359,9 +365,17 @@ def _judged(
     try:
         judgement = judge_by_folds(fit, X, y, folds, groups=groups, progress=report)
     except (InvalidInput, MemoryError, np.linalg.LinAlgError) as error:
-        why = f"{error.required}, got {error.got}" if isinstance(error, InvalidInput) else str(error).rstrip(".")
-        return Contender(name, what, None, clock.perf_counter() - began, one_line(why, 200))
+        return Contender(name, what, None, clock.perf_counter() - began, one_line(_reason(error, X), 200))
     return Contender(name, what, judgement, clock.perf_counter() - began)
+
+
+def _reason(error: Exception, X: Any) -> str:
+    """Why a model could not be fitted; rows are not named, since an error counts those of a fold."""
+    if isinstance(error, MissingValues):
+        columns = zip(column_names(X), arrays(X)) if is_frame(X) else ()
+        names = [repr(name) for name, A in columns if missing_entries(A).any()]
+        return "it needs a value in every cell, and some are missing" + (f" in {first_few(names, 5)}" if names else "")
+    return f"{error.required}, got {error.got}" if isinstance(error, InvalidInput) else str(error).rstrip(".")
 
 
 def _ranked(results: list[Contender], by: str, task: Task, units: Index | None) -> tuple[Contender, ...]:
@@ -391,5 +405,5 @@ def _tied(best: Judgement, contender: Contender, units: Index | None) -> bool:
     place = best.rows if units is None else units[best.rows]
     codes = np.unique(place, return_inverse=True)[1]
     more = np.bincount(codes, other.losses - best.losses)
-    error = float(np.sqrt((more**2).sum() - more.sum() ** 2 / len(more)))  # of the sum over independent rows or groups
+    error = float(np.linalg.norm(more - more.mean()))  # of the sum over independent rows or groups
     return bool(more.sum() <= TIE * error)

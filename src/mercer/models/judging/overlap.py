@@ -2,7 +2,8 @@
 
 A test row that equals a training row in every column and the target tells nothing about new rows: a model that only
 remembers would be right. Tables of few categories have equal rows by chance, which is no reason for doubt; so the share
-of copies is compared with the share that independent columns with these values would have.
+of copies is compared with the share that independent columns with these values would have. Texts of which most differ,
+such as messages, are never equal by chance.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.columns import as_array, tabled
 from mercer.data.digests import BITS, Keys, column_keys, row_digests
+from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.models.judging.cautions import Caution, percent
 from mercer.words import count
@@ -145,13 +149,28 @@ target: the scores are too good for new rows
         copies = int(np.isin(compared, self.digests).sum())
         n, exact = len(digests), self.rows <= KEPT
         rows = copies if exact else round(copies * n / len(compared))
-        return Overlap(rows, n, _chance(keys, self.rows), exact, held_out)
+        return Overlap(rows, n, 0.0 if _has_free_text(X) else _chance(keys, self.rows), exact, held_out)
 
 
 def keys_with_targets(X: Any, y: Any) -> list[Keys] | None:
     """The keys of the columns and, last, of the targets; None if there are none."""
     columns, target = column_keys(X), column_keys(np.asarray(y)[:, None])
     return None if columns is None or target is None else [*columns, *target]
+
+
+def _has_free_text(X: Any) -> bool:
+    """Whether a column holds texts most of which differ."""
+    if isinstance(X, list):
+        columns: list[NDArray[Any]] = [np.fromiter(X, dtype=object, count=len(X))]
+    elif sp.issparse(X):
+        return False
+    else:
+        columns = [as_array(column, name) for name, column in tabled(X).items()]
+    for column in columns:
+        texts = [value for value in column if isinstance(value, str)] if column.dtype.kind in "OUT" else []
+        if 2 * len(set(texts)) > len(texts) > 0 and len(texts) + int(missing_entries(column).sum()) == len(column):
+            return True
+    return False
 
 
 def _chance(keys: list[Keys], n: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, rankdata
 
-from mercer.errors import InvalidInput
+from mercer.models.labels import position_of_label
 from mercer.validation import check_paired, check_whole_number
 from mercer.words import cut
 
@@ -89,12 +89,6 @@ def event(
     if label is None and len(classes) > 2:
         best = P.argmax(axis=1)
         return classes[best] == truth, P[np.arange(len(P)), best], "the predicted class is true"
-    label = classes[-1] if label is None else label
-    at = np.flatnonzero(classes == label)
-    if not len(at):
-        raise InvalidInput(
-            f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
-            got=repr(label),
-            advice="Pass one of these classes, with the same type.",
-        )
-    return truth == label, P[:, at[0]], f"the class is {cut(str(label), 40)}"
+    at = position_of_label(classes, label)
+    label = classes[at]
+    return truth == label, P[:, at], f"the class is {cut(str(label), 40)}"

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.base import weights as sample_weights
+from mercer.models.labels import position_of_label
 from mercer.validation import check_number, check_paired
 from mercer.words import shortened, shown
 
@@ -201,26 +202,6 @@ def threshold_curve(model: Any, X: Any, y: Any, *, label: Any = None) -> Thresho
             advice=f"Pass labels such as {shown(positive)}, with the same type.",
         )
     return ThresholdCurve.of(truth == positive, P[:, at], label=positive)
-
-
-def position_of_label(classes: NDArray[Any], label: Any) -> int:
-    """The position of a class; of the second of two classes if `label` is None."""
-    if label is None:
-        if len(classes) == 2:
-            return 1
-        raise InvalidInput(
-            "`label` must name the class whose probability is compared with a threshold",
-            got=f"None for {len(classes)} classes",
-            advice=f"Pass a class such as {shown(classes[0])}.",
-        )
-    at = np.flatnonzero(classes == label)
-    if not len(at):
-        raise InvalidInput(
-            f"`label` must be a class, {', '.join(shown(one) for one in classes[:10])}",
-            got=shown(label),
-            advice="Pass one of these classes, with the same type.",
-        )
-    return int(at[0])
 
 
 def threshold_of_costs(missed: Any, false_alarm: Any) -> float:
