@@ -23,6 +23,8 @@ def made(name):
     match name:
         case "AutoClassifier" | "AutoRegressor":
             return cls(time=1.0)
+        case "BoundedRegressor":
+            return cls(mc.KernelRidge(kernel))
         case "CalibratedClassifier":
             return cls(mc.KernelNeighborsClassifier(kernel, n_neighbors=3))
         case "ConformalRegressor":

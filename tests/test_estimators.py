@@ -20,6 +20,7 @@ EVERY = [
     mc.AutoClassifier(time=1e-9),  # next to no time: the kernels are compared as they are
     mc.AutoRegressor(time=1e-9),
     mc.BayesianLinearRegression(),
+    mc.BoundedRegressor(mc.KernelRidge()),
     mc.CalibratedClassifier(mc.LeastSquaresClassifier()),
     mc.ConditionalDensity(bandwidth=1.0, target_bandwidth=1.0),
     mc.ConformalRegressor(mc.KernelRidge()),

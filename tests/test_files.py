@@ -206,6 +206,7 @@ CASES = {
     "neighbours loo": case(mc.KernelNeighborsRegressor(G, n_neighbors="loo"), y=YY),
     "neighbours classes": case(mc.KernelNeighborsClassifier(G), y=LABELS),
     "neighbours sets": case(mc.KernelNeighborsClassifier(mc.Intersection()), SETS, LABELS, SETS_Z),
+    "bounded": case(mc.BoundedRegressor(mc.KernelRidge(G)), y=Y**2),
     "calibrated votes": case(mc.CalibratedClassifier(mc.KernelNeighborsClassifier(G)), y=LABELS),
     "calibrated threshold": case(mc.CalibratedClassifier(mc.SVC(G), threshold="f1"), y=TWO),
     "conformal split": case(mc.ConformalRegressor(mc.SVR(G), cv=3)),
@@ -1673,6 +1674,8 @@ def test_what_older_versions_knew_of_a_table_does_not_keep_a_model_from_loading(
 def test_rows_of_weight_zero_do_not_keep_a_model_from_its_file(name, tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 2))
     settings = {"time": 0.1} if name.startswith("Auto") else {"n_neighbors": 3} if "Neighbors" in name else {}
+    if name == "BoundedRegressor":
+        settings = {"model": mc.KernelRidge(mc.Gaussian(1.0))}
     if name == "CalibratedClassifier":
         settings = {"model": mc.LeastSquaresClassifier(mc.Gaussian(1.0))}
     model = getattr(mc, name)(**settings)

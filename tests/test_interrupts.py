@@ -43,7 +43,7 @@ def public():
 
 def make(name):
     own = dict(SOME.get(name, {}))
-    if name == "ConformalRegressor":
+    if name in ("BoundedRegressor", "ConformalRegressor"):
         own["model"] = mc.KernelRidge(mc.Gaussian(1.0))
     if name == "CalibratedClassifier":
         own["model"] = mc.LeastSquaresClassifier(mc.Gaussian(1.0))

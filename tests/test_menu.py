@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+import mercer as mc
 from mercer import InvalidInput, KernelGLM, Spectrum
 from mercer.models import menu
 from mercer.models.auto.plan import Clock, Plan
@@ -208,3 +209,22 @@ def test_the_time_is_also_for_the_fit_that_chooses_a_threshold(few, monkeypatch)
     for n, decision, time in ((220, by_f1, 0.01), (220, {"threshold": 0.3}, 0.02), (190, by_f1, 0.02)):
         fitted = menu.fit("auto", X[:n], y[:n], task="classification", decision=decision, time=0.02)
         assert fitted.model.model_.time == fitted.model.model.time == time
+
+
+@pytest.mark.parametrize("name", ["ridge", "gp", "svm", "local", "linear"])
+def test_no_prediction_is_negative_if_no_target_is(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(60, 1))
+    y = np.maximum(6 * X[:, 0] + rng.normal(size=60), 0.0)
+    far = np.linspace(-4, 4, 50)[:, None]
+    fitted = menu.fit(name, X, y, time=2.0)
+    inner = fitted.model.model_
+    assert inner.predict(far).min() < 0, "otherwise this table shows nothing"
+    assert fitted.model.predict(far) == pytest.approx(np.maximum(inner.predict(far), 0.0))
+    if fitted.model.has_intervals():
+        assert fitted.model.predict_interval(far).min() >= 0
+    again = menu.refit(fitted, X[:50], y[:50]).model
+    assert again.predict(far).min() == 0
+    again.save(tmp_path / "m.mercer")
+    assert mc.load(tmp_path / "m.mercer").predict(far) == pytest.approx(again.predict(far))
+    assert menu.fit(name, X, y - 1.0, time=2.0).model.predict(far).min() < 0, "some targets are negative"

@@ -82,6 +82,7 @@ _HOME = {
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
     "mercer.smoothing.distributed": "sums_on_cluster",
     "mercer.models.least_squares.bayesian": "BayesianLinearRegression",
+    "mercer.models.bounded": "BoundedRegressor",
     "mercer.models.calibrated": "CalibratedClassifier",
     "mercer.models.calibration": "calibration",
     "mercer.models.planning": "Plan plan",

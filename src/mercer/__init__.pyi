@@ -121,6 +121,7 @@ from mercer.kernels.weights import Tricube as Tricube
 from mercer.kernels.weights import Uniform as Uniform
 from mercer.models.auto.classifier import AutoClassifier as AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor as AutoRegressor
+from mercer.models.bounded import BoundedRegressor as BoundedRegressor
 from mercer.models.calibrated import CalibratedClassifier as CalibratedClassifier
 from mercer.models.calibration import calibration as calibration
 from mercer.models.conformal import ConformalRegressor as ConformalRegressor

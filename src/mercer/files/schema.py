@@ -723,6 +723,12 @@ ConformalRegressor < Remembered
     n_calibration_: =n
     _fold?: whole[n]<n
     _rows?: list(whole[_])[m]
+BoundedRegressor < Remembered
+    n_features_in_?: int
+    feature_names_in_?: label[_]
+    _fitted_on: {rows: int; kind: text; dtypes: none | list(text)}
+    model_: Saved | KernelEstimator
+    least_: real
 CalibratedClassifier < Remembered
     n_features_in_?: int
     feature_names_in_?: label[_]

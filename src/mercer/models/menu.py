@@ -85,13 +85,15 @@ class Fitted:
 class Offer(NamedTuple):
     """A model of the menu: its description, and the function that fits it.
 
-    It says whether the model accepts `centers`, and whether its kernel may be a smoothing weight such as Epanechnikov.
+    It says whether the model accepts `centers`, whether its kernel may be a smoothing weight such as Epanechnikov, and
+    whether it may predict any number, also a negative one if no target is.
     """
 
     what: str
     fit: Callable[[Request, Any, Any], Any]
     centred: bool = False
     weighted: bool = False
+    any_number: bool = False
 
 
 def fit(
@@ -112,7 +114,8 @@ def fit(
 ) -> Fitted:
     """Fit a model by its name; the data chooses all parameters that are not set.
 
-    The probabilities of every classifier are calibrated on rows that it was not fitted to.
+    The probabilities of every classifier are calibrated on rows that it was not fitted to. If no target is negative, no
+    prediction is: models that could predict negative numbers are bounded (`BoundedRegressor`).
 
     Parameters
     ----------
@@ -192,6 +195,8 @@ def fit(
     rows = model.rows_ if isinstance(model, AutoModel) else request.sample(y, request.last.rows)
     if task == "classification":
         model = _calibrated(request, rows, model, X, y, dict(decision or {}))
+    elif offer.any_number and (y >= 0).all():
+        model = mc.BoundedRegressor.around(model, X if len(rows) == len(y) else take(X, rows), y)
     return Fitted(model, tuple(request.choices), found, clock.stop != "time", request.last, rows, task, random_state)
 
 
@@ -347,6 +352,9 @@ def refit(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
     if isinstance(model, mc.CalibratedClassifier):
         inner = refit(replace(fitted, model=model.model_), X, y, sample_weight)
         return replace(inner, model=model.around_again(inner.model))
+    if isinstance(model, mc.BoundedRegressor):
+        inner = refit(replace(fitted, model=model.model_), X, y, sample_weight)
+        return replace(inner, model=mc.BoundedRegressor.around(inner.model, take(X, inner.rows), y))
     again = with_choices(model)
     if isinstance(model, AutoModel):
         again.fit(X, y, **({} if w is None else {"sample_weight": w}))
@@ -379,16 +387,21 @@ def _poisson(request: Request, X: Any, y: Any) -> Any:
 MENU: dict[Task, dict[str, Offer]] = {
     "regression": {
         "auto": Offer("the best of several, tuned (AutoRegressor)", _auto),
-        "ridge": Offer("kernel ridge regression, penalty by leave-one-out", penalised.ridge, centred=True),
-        "gp": Offer("Gaussian process, noise and widths by evidence", gaussian_process.gp),
-        "svm": Offer("support vector regression, C and ε by folds", margins.regressor),
+        "ridge": Offer(
+            "kernel ridge regression, penalty by leave-one-out", penalised.ridge, centred=True, any_number=True
+        ),
+        "gp": Offer("Gaussian process, noise and widths by evidence", gaussian_process.gp, any_number=True),
+        "svm": Offer("support vector regression, C and ε by folds", margins.regressor, any_number=True),
         "poisson": Offer("kernel Poisson regression for counts, penalty by leave-one-out", _poisson, centred=True),
         "nw": Offer("Nadaraya-Watson smoother, width by leave-one-out", local.smoother, weighted=True),
         "neighbors": Offer("mean of the nearest rows, their number by leave-one-out", local.neighbors),
         "local": Offer(
-            "local linear regression, width by leave-one-out (numbers only)", local.local_lines, weighted=True
+            "local linear regression, width by leave-one-out (numbers only)",
+            local.local_lines,
+            weighted=True,
+            any_number=True,
         ),
-        "linear": Offer("ridge regression on the columns (numbers only)", columns.ridge),
+        "linear": Offer("ridge regression on the columns (numbers only)", columns.ridge, any_number=True),
     },
     "classification": {
         "auto": Offer("the best of several, tuned (AutoClassifier)", _auto),

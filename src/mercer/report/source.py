@@ -16,6 +16,7 @@ from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
 from mercer.models.base import given_rows
+from mercer.models.bounded import BoundedRegressor
 from mercer.models.calibrated import CalibratedClassifier
 
 LONGEST = 100_000
@@ -89,7 +90,7 @@ def _call(model: BaseEstimator) -> str:
         value = parameters[key]
         if key == "kernel" or (key == "alpha" and isinstance(value, str)):
             value = getattr(model, f"{key}_", value)
-        if isinstance(model, CalibratedClassifier) and key == "model":
+        if isinstance(model, (BoundedRegressor, CalibratedClassifier)) and key == "model":
             value = model.model_  # with the parameters that it chose
             if isinstance(value, AutoModel):
                 raise _not_reproducible("an automatic model would search again")

@@ -65,7 +65,7 @@ def part_of(model: Any, X: Any, columns: Collection[int]) -> Callable[[Any], NDA
     """
     inner, outer = innermost(model), model
     while outer is not inner:
-        if isinstance(outer, AutoRegressor) and np.isfinite(outer._least):  # predictions are bounded
+        if is_bounded(outer):
             return None
         outer = outer.model_
     kernel = getattr(inner, "kernel_", None)
@@ -81,6 +81,12 @@ def part_of(model: Any, X: Any, columns: Collection[int]) -> Callable[[Any], NDA
         return np.asarray(function(inner._queries(rows_of_innermost(model, rows))), dtype=np.float64)
 
     return value
+
+
+def is_bounded(model: Any) -> bool:
+    """Whether a model moves negative predictions of the model inside to 0."""
+    least = model._least if isinstance(model, AutoRegressor) else getattr(model, "least_", -np.inf)
+    return bool(np.isfinite(least))
 
 
 def _seen(model: Any, X: Any) -> tuple[list[int], list[str]] | None:
