@@ -29,6 +29,7 @@ from mercer.cli.app import run  # noqa: E402
 from mercer.cli.kept_rows import kept_background  # noqa: E402
 from mercer.kernels import tiling  # noqa: E402
 from mercer.models import menu  # noqa: E402
+from mercer.models.auto.stages import LastFit  # noqa: E402
 from mercer.models.provenance import Provenance, provenance  # noqa: E402
 from mercer.models.scores import Score  # noqa: E402
 
@@ -520,7 +521,7 @@ def test_explain_a_row(folder, model, capsys):
     missing = next(i for i in range(table.height) if i not in origin.places)
     assert "Add --data" in refused(capsys, "explain", model, "--row", missing + 1)
     assert "from 1 to" in refused(capsys, "explain", model, "--row", 10**6, "--data", folder / "houses.csv")
-    assert "a model without classes" in refused(capsys, "explain", model, "--row", trained, "--class", "x")
+    assert "the model predicts numbers" in refused(capsys, "explain", model, "--row", trained, "--class", "x")
 
 
 @pytest.mark.parametrize("name", ["auto", "gp", "svm", "poisson", "nw", "neighbors", "local", "linear"])
@@ -1465,7 +1466,7 @@ def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, ca
     frame = houses(60).drop("large")
     X, y = frame.drop("price"), frame["price"].to_numpy()
     model = mc.AutoRegressor(time=0.05).fit(X, y)
-    model.model_ = mc.KernelRidge(model.model_.kernel_).fit(X[:30], y[:30])
+    model.last_fit_ = LastFit(30, 60, limit="time")
     model.provenance_ = Provenance(target="price", rows=60, data="t.csv")
     model.save("m.mercer")
     code, out, err = told(capsys, "explain", "m.mercer")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from mercer.cli.columns import missing_values_located
 from mercer.cli.fitting import note_leakage, require_one_split
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import caution_facts, score_facts
+from mercer.cli.summary import caution_facts, command_to_type, score_facts
 from mercer.cli.tables import problem_from
 from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
@@ -74,17 +73,16 @@ def compare(
         voice.say(f"  {note[0].upper()}{note[1:]}.")
     if plot is not None:
         voice.say(f"Picture written to {plot}.")
-    options: dict[str, Any] = {
-        "drop_missing_target": drop_missing_target,
-        "folds": folds,
-        "repeat": repeat if repeat > 1 else None,
-    }
-    options |= {"task": None if task == "auto" else task, "seed": seed or None}
-    voice.say(f"Next: {_next(comparison, data, problem.target, roles | reading | options)}")
+    best = next((c.name for c in comparison.contenders if c.name != "boosting" and c.judgement is not None), "auto")
+    options = {"target": problem.target, "model": best, "task": None if task == "auto" else task}
+    options |= roles | reading | {"drop_missing_target": drop_missing_target, "seed": seed or None}
+    options |= {"folds": folds, "repeat": repeat if repeat > 1 else None}
+    following = command_to_type("fit", data, options)
+    voice.say(f"Next: {following}")
     voice.document(
         _facts(comparison) | {
             "command": "compare", "data": data, "target": problem.target, "seconds": voice.seconds,
-            "plot": plot, "cautions": [caution_facts(caution) for caution in cautions],
+            "plot": plot, "next": following, "cautions": [caution_facts(caution) for caution in cautions],
         }
     )  # fmt: skip
 
@@ -101,20 +99,6 @@ def _draw(comparison: Comparison, path: str) -> None:
     picture = mc.plot.Ranking.from_comparison(comparison)
     with replacing(path) as beside:
         picture.figure_.savefig(beside, format=Path(path).suffix.lower().lstrip("."))
-
-
-def _next(comparison: Comparison, data: str, target: str, options: dict[str, Any]) -> str:
-    """The command that fits the best model of this library to all rows, with the options of this command."""
-    best = next((c.name for c in comparison.contenders if c.name != "boosting" and c.judgement is not None), "auto")
-    words = ["mercer", "fit", data, "--target", target, "--model", best]
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            words += [option] * value
-        else:
-            for each in value if isinstance(value, list) else [] if value is None else [value]:
-                words += [option, str(each)]
-    return shlex.join(words)
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:

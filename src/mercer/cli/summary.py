@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -127,3 +128,15 @@ def scores_title(origin: Provenance) -> str:
     if origin.judged == "left out":
         return "Leave-one-out scores (slightly optimistic, since they also chose the parameters):"
     return f"Scores {'by' if origin.judged == 'folds' else 'on'} {judged_on(origin)}:"
+
+
+def command_to_type(name: str, data: str, options: dict[str, Any]) -> str:
+    """A command to type, with the options that are set; an option with several values is repeated."""
+    words = ["mercer", name, data]
+    for option, setting in options.items():
+        for value in setting if isinstance(setting, (list, tuple)) else [setting]:
+            if value is not None and value is not False:
+                flag = f"--{option.replace('_', '-')}"
+                text = str(value)
+                words += [flag] if value is True else [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return shlex.join(words)

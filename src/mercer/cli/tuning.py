@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import mercer as mc
 from mercer.cli.fitting import parsed, save
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import finite, kernel_of, readable
+from mercer.cli.summary import command_to_type, finite, kernel_of, readable
 from mercer.cli.tables import Problem, problem_from
 from mercer.data.assignment import Roles
 from mercer.errors import InvalidInput
@@ -107,7 +106,7 @@ def tune(
     if out is not None:
         voice.say(f"Saved as {out}.")
     options = {"target": problem.target, "model": model, "task": problem.task, "kernel": tuned_kernel}
-    fit_command = _command("fit", data, options | roles | {"drop_missing_target": drop_missing_target} | reading)
+    fit_command = command_to_type("fit", data, options | roles | {"drop_missing_target": drop_missing_target} | reading)
     voice.say(f"Next: {fit_command}")
     voice.document({
         "command": "tune", "data": data, "rows": len(problem), "searched": len(sample), "target": problem.target,
@@ -123,18 +122,6 @@ def _margin_parameters(tuned: Any) -> dict[str, float]:
     """C of a support vector machine, and ε if it is a regression; empty for other models."""
     parameters = tuned.get_params(deep=False)
     return {name: float(parameters[name]) for name in ("C", "epsilon") if name in parameters}
-
-
-def _command(name: str, data: str, options: dict[str, Any]) -> str:
-    """A command to type, with the options that are set; an option with several values is repeated."""
-    words = ["mercer", name, data]
-    for option, setting in options.items():
-        for value in setting if isinstance(setting, (list, tuple)) else [setting]:
-            if value is not None and value is not False:
-                flag = f"--{option.replace('_', '-')}"
-                text = str(value)
-                words += [flag] if value is True else [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-    return shlex.join(words)
 
 
 def _fit_all_rows(tuned: Any, problem: Problem) -> Any:
