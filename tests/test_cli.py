@@ -1461,6 +1461,17 @@ def test_leave_one_out_scores_are_in_the_units_of_the_target():
     assert np.corrcoef(judgement.predictions, model.predict(X))[0, 1] > 0.95
 
 
+def test_a_model_file_that_predicts_something_else_is_replaced_with_a_note(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    houses(40).write_csv("houses.csv")
+    fit = ["fit", "houses.csv", "-m", "linear", "--drop", "city", "--drop", "large", "--time", 1, "-t"]
+    assert "replaces it" not in told(capsys, *fit, "price")[2]
+    assert "replaces it" not in told(capsys, *fit, "price")[2], "the same model again"
+    note = " ".join(told(capsys, *fit, "age")[2].split())
+    assert "houses.mercer was a model that predicts 'price' of houses.csv; the new model replaces it" in note
+    assert provenance(mc.load("houses.mercer")).target == "age"
+
+
 def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     frame = houses(60).drop("large")

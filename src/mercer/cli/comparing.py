@@ -74,7 +74,7 @@ def compare(
     if plot is not None:
         voice.say(f"Picture written to {plot}.")
     best = next((c.name for c in comparison.contenders if c.name != "boosting" and c.judgement is not None), "auto")
-    options = {"target": problem.target, "model": best, "task": None if task == "auto" else task}
+    options: dict[str, Any] = {"target": problem.target, "model": best, "task": None if task == "auto" else task}
     options |= roles | reading | {"drop_missing_target": drop_missing_target, "seed": seed or None}
     options |= {"folds": folds, "repeat": repeat if repeat > 1 else None}
     following = command_to_type("fit", data, options)
