@@ -30,6 +30,7 @@ from mercer.cli.kept_rows import kept_background  # noqa: E402
 from mercer.kernels import tiling  # noqa: E402
 from mercer.models import menu  # noqa: E402
 from mercer.models.auto.stages import LastFit  # noqa: E402
+from mercer.models.base import innermost  # noqa: E402
 from mercer.models.provenance import Provenance, provenance  # noqa: E402
 from mercer.models.scores import Score  # noqa: E402
 
@@ -1405,7 +1406,7 @@ def test_intervals_are_from_rows_held_out_where_the_file_lacks_the_training_rows
     assert "24 held-out rows" in err
     assert isinstance(loaded, mc.ConformalRegressor)
     if "--centers" in how:
-        assert len(loaded.model_.dual_coef_) == 10, "as many centres as asked for, however few the rows"
+        assert len(innermost(loaded).dual_coef_) == 10, "as many centres as asked for, however few the rows"
     rows = json.loads(out)["predictions"]
     assert 0.6 < np.mean([row["lower"] <= count <= row["upper"] for row, count in zip(rows, y)]) <= 1.0
 
