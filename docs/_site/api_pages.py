@@ -7,6 +7,7 @@ docstring, the methods that Mercer defines, for a kernel its drawing, and the ot
 import functools
 import inspect
 import re
+from textwrap import indent
 from types import ModuleType
 
 import kernel_pages
@@ -26,7 +27,7 @@ GROUPS = {
     "Kernels of your own": "kernels.custom kernels.base kernels.about kernels.spaces kernels.vocabulary "
     "kernels.algebra.parameters",
     "Weights for smoothing, which are not kernels": "kernels.weights",
-    "The algebra": "kernels.algebra",
+    "The algebra": "kernels kernels.algebra",
     "Proofs, checks and counterexamples": "kernels.validity kernels.algebra.proof testing",
     "Gram matrices and explicit features": "gram features",
     "Functions and geometry in the Hilbert space": "rkhs",
@@ -34,14 +35,13 @@ GROUPS = {
     "Regression": "models.least_squares",
     "Support vector machines": "models.svm models.progress",
     "Likelihoods": "models.likelihood problems",
-    "Simple classifiers": "models.discriminant models.perceptron models.least_squares.classifier",
+    "Perceptrons and least-squares classifiers": "models.perceptron models.least_squares.classifier",
     "Local methods and densities": "models.local models.density",
-    "Coordinates": "models.kernel_pca",
+    "Discriminants and coordinates": "models.discriminant models.kernel_pca",
     "Tuning, comparison and intervals": "models",
     "Pictures and reports": "plot report",
     "Files and clusters": "files data.batches data.dask_rows data.dask_files smoothing.distributed",
     "Errors": "errors",
-    "The package": "kernels",
 }
 """Modules by group; the longest path that fits decides."""
 
@@ -117,13 +117,13 @@ def signature(function: object) -> str:
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
-def documented(path: str, value: object) -> str:
-    """The directives of a class with its methods, of a function, or of a value."""
+def documented(path: str, value: object, note: str = "") -> str:
+    """The directives of a class with a note before its methods, of a function, or of a value."""
     if not inspect.isclass(value):
         return (
             f".. autofunction:: {path}\n\n" if inspect.isroutine(value) else f".. autodata:: {path}\n   :no-value:\n\n"
         )
-    text = f".. autoclass:: {path}{signature(value)}\n\n"
+    text = f".. autoclass:: {path}{signature(value)}\n\n{indent(note, '   ')}"
     for name in methods(value):
         held = isinstance(inspect.getattr_static(value, name), (property, functools.cached_property))
         kind = "autoproperty" if held else "automethod"
@@ -155,6 +155,17 @@ def advice() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def note(name: str) -> str:
+    """The drawing of a kernel, and what a class is for."""
+    value = getattr(mc, name)
+    text = kernel_pages.figure(name, "../../") if name in kernel_pages.drawn() else ""
+    if inspect.isclass(value) and issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
+        text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
+    for purpose, limit in advice().get(name, []):
+        text += f"**Use it for**: {purpose}. **Not if** {limit}.\n\n".replace("`", "``")
+    return text
+
+
 def page(name: str, others: list[str]) -> str:
     value = getattr(mc, name)
     text = title(name)
@@ -162,13 +173,7 @@ def page(name: str, others: list[str]) -> str:
         text += f".. automodule:: {value.__name__}\n   :no-members:\n\n"
         text += "".join(documented(f"{value.__name__}.{one}", getattr(value, one)) for one in members(value))
     else:
-        text += documented(f"mercer.{name}", value)
-    if name in kernel_pages.drawn():
-        text += kernel_pages.figure(name, "../../")
-    if inspect.isclass(value) and issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
-        text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
-    for purpose, limit in advice().get(name, []):
-        text += f"**Use it for**: {purpose}. **Not if** {limit}.\n\n".replace("`", "``")
+        text += documented(f"mercer.{name}", value, note(name))
     if name in uses():
         lines = "\n".join(f"* :doc:`{words} </gallery/{place}>`" for words, place in uses()[name][:12])
         text += f".. rubric:: In the gallery\n\n{lines}\n\n"

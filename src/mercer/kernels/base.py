@@ -47,11 +47,28 @@ Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite
 class Tags:
     """Properties of a similarity that are known without evaluating it.
 
-    stationary: depends on x − z only. radial: on ‖x − z‖ only. normalised: k(x, x) = 1 (where it is not 0).
-    nonnegative: k ≥ 0.
-    finite_rank: has a finite feature map on every finite-dimensional space, so that models are parametric.
-    universal: its functions approximate every continuous function on a compact set (lecture 002).
-    cpd_order: conditionally positive definite of this order; 0 means positive semidefinite, None that it is not known.
+    Attributes
+    ----------
+    stationary : bool
+        It depends on x − z only.
+    radial : bool
+        It depends on ‖x − z‖ only.
+    normalised : bool
+        k(x, x) = 1 (where it is not 0).
+    nonnegative : bool
+        k ≥ 0.
+    finite_rank : bool
+        It has a finite feature map on every finite-dimensional space, so that models are parametric.
+    universal : bool
+        Its functions approximate every continuous function on a compact set (lecture 002).
+    cpd_order : int or None
+        It is conditionally positive definite of this order; 0 means positive semidefinite, None that it is not known.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0).tags.universal, mc.Polynomial(2).tags.finite_rank
+    (True, True)
     """
 
     stationary: bool = False
@@ -73,6 +90,15 @@ class Similarity(Value, ABC):
 
     A leaf defines `tile`. It may override `diagonal`, `log_tile`, `tile_gradient`, `tile_input_gradient`, `encode`,
     `derivation`, `features` and `enclose` where it knows a faster or more exact way.
+
+    Examples
+    --------
+    Kernels, weights and functions that are neither share this base class:
+
+    >>> import mercer as mc
+    >>> similarities = mc.Gaussian(1.0), mc.Epanechnikov(1.0), mc.Tanh()
+    >>> [isinstance(k, mc.Similarity) for k in similarities], [k.proof().valid for k in similarities]
+    ([True, True, True], [True, False, False])
     """
 
     about: ClassVar[About]
@@ -654,6 +680,13 @@ class Weight(Similarity):
 
     It serves Nadaraya-Watson, local regression and densities; no Hilbert space belongs to it, so the kernel algebra
     refuses it.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> w = mc.Epanechnikov(1.0)
+    >>> isinstance(w, mc.Weight), w([[0.0], [0.5], [2.0]])[0]
+    (True, array([1.  , 0.75, 0.  ]))
     """
 
     kind: ClassVar[Kind] = "weight"

@@ -35,6 +35,13 @@ class Proof:
     rounding : float
         The rounding up to which it holds, relative to √(k(x, x) k(z, z)), as a share of what half of the digits allow;
         0 if it is exact.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> proof = (2.0 * mc.Gaussian(1.0) + mc.Linear()).proof()
+    >>> proof.valid, proof.rule, [premise.claim for premise in proof.premises]
+    (True, 'sum of kernels', ['2.0 * Gaussian(sigma=1.0)', 'Linear()'])
     """
 
     claim: str
