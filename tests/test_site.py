@@ -126,6 +126,8 @@ def test_the_page_of_commands_names_every_command_and_its_options():
         assert f"## mercer {command.name or command.callback.__name__}\n" in text
     assert "The column to predict, or its number (-1: the last)" in text
     assert "| `--seed` `N` | Seed of the random numbers. Default: `0`. |" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows)  # a bar in a cell would start another one
 
 
 def test_commands_in_documents_exist_with_their_options():

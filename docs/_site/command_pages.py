@@ -47,7 +47,7 @@ def section(name: str, function: Any, epilog: str) -> str:
         text += "".join(f"| `{one}` | {cell(words)} |\n" for one, _, words in arguments) + "\n"
     text += "| option | |\n|---|---|\n"
     for names, kind, words in options:
-        text += f"| {names} | {cell(words + (f' One of {kind}.' if kind else ''))} |\n"
+        text += f"| {cell(names)} | {cell(words + (f' One of {kind}.' if kind else ''))} |\n"
     return text
 
 

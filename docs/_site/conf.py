@@ -29,6 +29,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 suppress_warnings = ["config.cache"]  # the gallery's settings hold functions, which Sphinx cannot compare
 highlight_language = "python"
+smartquotes = False  # quotes in signatures and commands are typed as they are shown
 nitpicky = False
 
 # Docstrings are plain text with `code`: escape.py makes reStructuredText of them before numpydoc reads the sections.

@@ -112,7 +112,7 @@ class SVC(SupportVectorClassifier):
         They are fitted by growing C on the same kernel values. Each starts from the coefficients of the last: scaled
         with C if most of them are at their bounds, unchanged if most are free and no longer depend on C.
 
-        An interrupt raises a KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`:
+        An interrupt raises a KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`::
 
             try:
                 models = machine.path(X, y, Cs)
