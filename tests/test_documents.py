@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -146,3 +147,7 @@ def test_the_readme_shows_the_times_of_the_result_files(monkeypatch):
     shown = README.partition("## How fast")[2].partition("\n\n[")[0]
     for row in bench_pages.headlines():
         assert row in shown
+    records = bench_pages.files()
+    for job, _task, _library in bench_pages.HEADLINES.values():
+        day = date.fromisoformat(records[job]["date"])
+        assert f"{day.day} {day:%B %Y}" in shown

@@ -1,7 +1,7 @@
 """Draw the picture of the README's "How fast" from the result files, and print the rows of its table.
 
-`.venv/bin/python docs/images/speed.py` writes speed-light.png and speed-dark.png beside this file. A test compares the
-rows in the README with the result files.
+`.venv/bin/python docs/images/speed.py` writes speed-light.png and speed-dark.png beside this file, and prints machine,
+versions and date of every row for the sentence below the table. A test compares rows and dates with the result files.
 """
 
 import sys
@@ -23,6 +23,9 @@ def main() -> None:
         figure = bench_pages.bars(rows, look, width=8.0)
         figure.savefig(HERE / f"speed-{look}.png", dpi=150, facecolor=figure.get_facecolor())
     print("\n".join(bench_pages.headlines()))
+    records = bench_pages.files()
+    for job, _task, _library in bench_pages.HEADLINES.values():
+        print(f"{job}:", "; ".join(bench_pages.where(records[job])))
 
 
 if __name__ == "__main__":
