@@ -198,6 +198,7 @@ def test_counts_that_are_mostly_zeros_are_compared_without_them(monkeypatch):
         (["CC=O", "CCO", float("nan")], "a missing value at position 2, among strings"),
         ([{1}, {2}, "ab"], "'ab' at position 2, among sets"),
         ([mc.Graph([(0, 1)]), 3, mc.Graph([(0, 1)])], "3 at position 1, among graphs"),
+        (["abc", 3.0, mc.Graph([(0, 1)])], "3.0 at position 1, among strings"),
         ([mc.Tree.of("(a b)"), "(a b)", mc.Tree.of("(a b)")], r"'\(a b\)' at position 1, among trees"),
     ],
 )

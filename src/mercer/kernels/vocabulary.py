@@ -137,16 +137,17 @@ def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
 
 
 def _require_one_kind(objects: list[Any]) -> None:
-    """Raise if most objects of a list are clearly of one kind, such as texts, and some are not."""
-    for space in _spaces().values():
-        others = [i for i, x in enumerate(objects) if not space.holds(x)]
-        if len(others) < len(objects) - len(others):
-            odd = objects[others[0]]
-            missing = is_missing(odd)
-            raise (MissingValues if missing else InvalidInput)(
-                "A model without a kernel needs objects of one kind",
-                got=f"{'a missing value' if missing else shown(odd)} at position {others[0]}, among {space}",
-                advice="Leave the missing ones out, or pass a kernel for them, such as mc.Missing(k)."
-                if missing
-                else "Convert it or leave it out, or pass a kernel that takes all of them.",
-            )
+    """Raise if some objects of a list are clearly of one kind, such as texts, and the others are not."""
+    foreign = {space: [i for i, x in enumerate(objects) if not space.holds(x)] for space in _spaces().values()}
+    space, others = min(foreign.items(), key=lambda item: len(item[1]))
+    if len(others) == len(objects):
+        return
+    odd = objects[others[0]]
+    missing = is_missing(odd)
+    raise (MissingValues if missing else InvalidInput)(
+        "A model without a kernel needs objects of one kind",
+        got=f"{'a missing value' if missing else shown(odd)} at position {others[0]}, among {space}",
+        advice="Leave the missing ones out, or pass a kernel for them, such as mc.Missing(k)."
+        if missing
+        else "Convert it or leave it out, or pass a kernel that takes all of them.",
+    )
