@@ -38,7 +38,7 @@ def not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
 
 
 def as_vectors(X: Any, *, missing: bool = False) -> Any:
-    """X as a C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
+    """X as an aligned C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
 
     Integers and booleans become float64, float16 becomes float32, wider floats become float64. Missing values are
     refused or, with `missing`, become NaN.
@@ -85,7 +85,8 @@ def as_vectors(X: Any, *, missing: bool = False) -> Any:
     if A.ndim != 2:
         raise not_two_dimensional(A.shape)
     _check_columns(A.shape[1])
-    A = np.ascontiguousarray(as_numbers(A, names, missing=missing))
+    # Arrays that came in a message of another process need not be aligned: NumPy would copy them in every product.
+    A = np.require(as_numbers(A, names, missing=missing), requirements=["C", "A"])
     _check_finite(A, names, missing)
     return A
 
