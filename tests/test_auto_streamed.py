@@ -8,7 +8,8 @@ import pytest
 
 import mercer as mc
 from mercer.data import batches as module
-from mercer.data.batches import Batches, Witnesses, drawn
+from mercer.data.batches import Batches
+from mercer.data.sampling import Witnesses, drawn
 from mercer.models.auto import streamed
 
 N = 500

@@ -8,7 +8,7 @@ import pytest
 
 import mercer as mc
 from mercer.data import batches as module
-from mercer.data.batches import sampled
+from mercer.data.sampling import drawn
 from mercer.solvers import costs, nystrom
 
 N, D = 700, 3
@@ -164,12 +164,11 @@ def test_a_rule_sees_a_sample(small):
 
 def test_a_sample_does_not_depend_on_the_batches(monkeypatch):
     X, y = data()
-    draw = lambda source: sampled(source, 20, np.random.default_rng(3))  # noqa: E731
-    first, targets = draw(mc.Batches(pairs(X, y, 11)))
-    second, _ = draw(mc.Batches(X))
-    np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(targets, y)
-    assert len(np.unique(first, axis=0)) == 20
+    draw = lambda source: drawn(source, 20, np.random.default_rng(3))  # noqa: E731
+    first, second = draw(mc.Batches(pairs(X, y, 11))), draw(mc.Batches(X))
+    np.testing.assert_array_equal(first.X, second.X)
+    np.testing.assert_array_equal(first.y, y)
+    assert len(np.unique(first.X, axis=0)) == 20
 
 
 def test_empty_batches_are_passed_over(small):
@@ -188,7 +187,7 @@ def test_a_function_may_use_its_arrays_again():
             rows[:], targets[:] = X[i : i + 100], y[i : i + 100]
             yield rows, targets
 
-    np.testing.assert_array_equal(sampled(mc.Batches(reused), 20, np.random.default_rng(3))[1], y)
+    np.testing.assert_array_equal(drawn(mc.Batches(reused), 20, np.random.default_rng(3)).y, y)
 
 
 def refusals(folder):

@@ -194,6 +194,15 @@ def written(tmp_path, holes=False):
     return tmp_path / "rows.parquet"
 
 
+def test_an_unbounded_kernel_needs_no_rows_here(small, monkeypatch):
+    """Its diagonal is computed on the workers."""
+    X, y, _ = data()
+    monkeypatch.setattr(DaskRows, "__iter__", lambda self: pytest.fail("rows came to this process"))
+    model = mc.KernelRidge(mc.Linear() + mc.Gaussian(1.0), alpha=0.1, n_centers=15).fit(CHUNKS["rows"](X), y)
+    here = mc.KernelRidge(mc.Linear() + mc.Gaussian(1.0), alpha=0.1, n_centers=15).fit(mc.Batches(X), y)
+    np.testing.assert_allclose(model.predict(X), here.predict(X), rtol=0, atol=1e-6)
+
+
 def test_files_are_read_by_the_workers(small, tmp_path):
     """Arrays, with rows left out and columns changed; the same model as from batches in this process."""
     X, y, _ = data()
@@ -207,6 +216,31 @@ def test_files_are_read_by_the_workers(small, tmp_path):
     with mc.DaskFiles(tmp_path / "rows.parquet", "y") as rows:
         assert len(rows.spans) > 3
         assert rows.digest().tolist() == mc.Batches(tmp_path / "rows.parquet", "y").digest().tolist()
+
+
+@pytest.mark.parametrize("source", ["files", "array"])
+def test_derived_rows_are_those_of_batches(source, small, tmp_path):
+    """Rows left out twice, so that pieces become empty, and changed: on the workers as in this process."""
+    X, y, _ = data()
+    frame(X).assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    seen = []
+
+    def derived(rows):
+        few = rows.without(range(100, 260)).without([3, 120]).mapped(lambda X: X[:, :2]).mapped(np.abs)
+        return few.watched(seen.append)
+
+    here = derived(mc.Batches(X))
+    kept = np.abs(np.delete(X, [3, *range(100, 260), 280], axis=0)[:, :2])
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in here]), kept)
+    seen.clear()
+    with mc.DaskFiles(tmp_path / "rows.parquet", "y") if source == "files" else DaskRows(CHUNKS["rows"](X)) as rows:
+        there = derived(rows)
+        assert there.n == len(kept)
+        np.testing.assert_array_equal(np.concatenate(there.map(np.array, [])), kept)
+        np.testing.assert_array_equal(there.taken(np.array([0, 99, 130])), kept[[0, 99, 130]])
+        assert seen == [len(kept)]
+        assert there.digest().tolist() == here.digest().tolist()
+    np.testing.assert_allclose(there.sum(partial(np.sum, axis=0), []), kept.sum(axis=0), rtol=1e-12)
 
 
 def test_automatic_models_of_files_sum_on_the_workers(small, tmp_path, monkeypatch):
@@ -301,6 +335,16 @@ def test_matrices_of_objects_are_lazy():
     np.testing.assert_allclose(mc.Gaussian(1.0)(table).compute(scheduler="threads"), mc.Gaussian(1.0)(X))
 
 
+def test_rows_that_a_message_brought_are_aligned():
+    """They start at any byte of it: products would copy them block by block."""
+    X = data()[0]
+    brought = np.frombuffer(b"x" + X.tobytes(), offset=1).reshape(X.shape)
+    assert not brought.flags.aligned
+    vectors = mc.Gaussian(1.0).prepare(brought).vectors()
+    assert vectors.flags.aligned
+    np.testing.assert_array_equal(vectors, X)
+
+
 def test_pieces_are_even_and_few():
     lengths = [3, 0, 100_000, 7, 7, 20_000]
     pieces = dask_rows.pieces_of(lengths, 9000)
@@ -343,6 +387,8 @@ def refusals():
         r"rows from 233 on must be complete": fit(da.from_array(holes, chunks=(100, D))),
         r"must be numbers, got 'c'": fit(texts),
         r"two-dimensional array or a data frame, got Array with 1 dim": fit(rows[:, 0]),
+        r"two-dimensional array or a data frame, got DelayedLeaf": fit(dask.delayed(X)),
+        r"two-dimensional array or a data frame, got Series": lambda: model.predict(CHUNKS["frame"](X).a),
         r"must have rows, got none": fit(da.zeros((0, 3))),
         r"must have columns, got none": fit(da.zeros((5, 0))),
         r"y must hold finite numbers.*shape \(299,\)": fit(rows, da.from_array(y[1:], chunks=50)),

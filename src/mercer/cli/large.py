@@ -23,9 +23,10 @@ from mercer.cli.columns import as_fitted
 from mercer.cli.names import named, no_target
 from mercer.cli.reading import Table, as_table
 from mercer.cli.tables import Array, Problem
-from mercer.data.batches import SCANS, Witnesses, drawn
 from mercer.data.cluster import client_at
 from mercer.data.missing import is_missing
+from mercer.data.row_files import SCANS
+from mercer.data.sampling import Witnesses, drawn
 from mercer.data.tu import is_tu
 from mercer.errors import InvalidInput
 from mercer.models import menu

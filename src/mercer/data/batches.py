@@ -1,7 +1,6 @@
 """Rows that are read in batches, again for every pass: from files, memory-mapped arrays and functions.
 
 A fit that needs only sums over rows never holds them all: its number of rows is limited by the disk, not by the memory.
-This is the only module that reads files of rows outside of the command line. Parquet and Arrow files need Polars.
 
 Complete rows of numbers are arrays. A file with other columns, or one that is read by `as_tables`, gives frames.
 """
@@ -10,35 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.data import frames
-from mercer.data.columns import as_array
 from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
-from mercer.data.missing import missing_entries
-from mercer.data.points import Points
+from mercer.data.row_files import Array, Batch, RowFiles, mapped_array, unknown
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.memory import HELD
-
-Array = NDArray[Any]
-Batch = tuple[Any, Array | None]
-"""Rows, an array or a frame, and their targets."""
-SCANS = {".parquet": "scan_parquet", ".arrow": "scan_ipc", ".ipc": "scan_ipc", ".feather": "scan_ipc"}
-"""The function of Polars that reads each kind of file."""
-KINDS = (
-    "a .parquet, .arrow, .ipc or .feather file, a folder of them, a .npy file, an array, or a function that starts "
-    "anew at every call"
-)
-EMPTY = "Check the source; a function must start anew at every call, not continue an iterator."
 
 
 class Batches:
@@ -77,9 +60,9 @@ class Batches:
         self.names: list[str] | None = None
         self.tables = False
         self._n: int | None = None
-        self.span: FileSpan | None = None
+        self.files: RowFiles | None = None
         if isinstance(source, (str, os.PathLike)) and Path(source).suffix != ".npy":
-            self._read = self._files(Path(source), target)
+            self._read = self._rows_of(RowFiles.at(Path(source), target))
             return
         if target is not None:
             raise InvalidInput(
@@ -90,11 +73,11 @@ class Batches:
         if callable(source):
             self._read = lambda tables: _pairs(source)
         elif isinstance(source, (str, os.PathLike)):
-            self._read = self._array(_opened(source))
+            self._read = self._array(mapped_array(source))
         elif isinstance(source, np.ndarray):
             self._read = self._array(source)
         else:
-            raise _unknown(type(source).__name__)
+            raise unknown(type(source).__name__)
 
     @classmethod
     def of(cls, X: Any, y: Any, target: str | None) -> Batches:
@@ -234,115 +217,10 @@ class Batches:
         self._n, step = len(A), max(1, HELD // A.shape[1])
         return lambda tables: ((np.asarray(A[i : i + step]), None) for i in range(0, len(A), step))
 
-    def _files(self, path: Path, target: str | None) -> Callable[[bool], Iterator[Batch]]:
-        """Batches of Parquet or Arrow files."""
-        paths = sorted(p for p in path.iterdir() if p.suffix in SCANS) if path.is_dir() else [path]
-        kinds = {p.suffix for p in paths}
-        if len(kinds) != 1 or kinds.isdisjoint(SCANS):
-            raise _unknown(f"{str(path)!r}" + (f" with files of {len(kinds)} kinds" if path.is_dir() else ""))
-        if not all(p.exists() for p in paths):
-            raise InvalidInput("A file of rows must exist", got=f"{str(path)!r}", advice="Check the path.")
-        try:
-            import polars as pl
-        except ImportError:
-            raise InvalidInput(
-                "Parquet and Arrow files need Polars",
-                got="an installation without it",
-                advice='Install it with: pip install "mercer[cli]"',
-            ) from None
-        with _readable(path, pl.exceptions.PolarsError):
-            frame = getattr(pl, SCANS[kinds.pop()])(paths)
-            schema = frame.collect_schema()
-            n = int(frame.select(pl.len()).collect().item())
-        names, features = schema.names(), [name for name in schema.names() if name != target]
-        if target is not None and target not in names:
-            raise InvalidInput(
-                "`target` must be a column of the file",
-                got=repr(target),
-                advice=f"The columns are {', '.join(names[:10])}.",
-            )
-        self.tables = not all(schema[name].is_numeric() or schema[name] == pl.Boolean for name in features)
-        self.names, self._n = features, n
-        single = all(schema[name] == pl.Float32 for name in features)
-        step = max(1, HELD // len(names))
-        self.span = FileSpan(tuple(map(str, paths)), tuple(features), target, single)
-        read = self.span
-
-        def batches(tables: bool) -> Iterator[Batch]:
-            for start in range(0, n, step):
-                with _readable(path, pl.exceptions.PolarsError):
-                    batch = read(tables, start, min(n, start + step))
-                yield batch
-
-        return batches
-
-
-@dataclass(frozen=True)
-class FileSpan:
-    """Reads some rows of Parquet or Arrow files, in this process or on a worker.
-
-    Attributes
-    ----------
-    paths
-        The files, in their order.
-    features, target
-        The columns to read.
-    single
-        Whether arrays of the features are float32.
-    """
-
-    paths: tuple[str, ...]
-    features: tuple[str, ...]
-    target: str | None
-    single: bool
-
-    def __call__(self, tables: bool, start: int, stop: int) -> Batch:
-        """The rows from `start` to `stop`, as a frame or as an array, and their targets."""
-        import polars as pl
-
-        features, target = list(self.features), self.target
-        columns = features if target is None else [*features, target]
-        part = self._scan().select(columns).slice(start, stop - start).collect()
-        y = None if target is None else part[target].to_numpy()
-        if y is not None and target is not None and y.dtype == object and not part[target].null_count():
-            y = y.astype(str)  # one array of short texts instead of millions of objects
-        kind = pl.Float32 if self.single else pl.Float64
-        X = part.select(features) if tables else part.select(pl.col(features).cast(kind)).to_numpy()
-        return X if tables else np.ascontiguousarray(X), y
-
-    def targets(self, n: int) -> Array | None:
-        """The targets of the first n rows."""
-        return replace(self, features=())(True, 0, n)[1]
-
-    def _scan(self) -> Any:
-        import polars as pl
-
-        return getattr(pl, SCANS[Path(self.paths[0]).suffix])(list(self.paths))
-
-
-def _opened(path: Any) -> Array:
-    """The array of a .npy file, in the file."""
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            "A .npy file must hold an array of numbers",
-            got=f"{str(path)!r}: {error}",
-            advice="Write it by np.save(path, X), with the numbers as an array X of floats.",
-        ) from None
-
-
-@contextmanager
-def _readable(path: Path, error: type[Exception]) -> Iterator[None]:
-    """Errors of the library that reads files, as ours."""
-    try:
-        yield
-    except (error, OSError) as problem:
-        raise InvalidInput(
-            "Files of rows must be complete, and those of a folder have the same columns of the same types",
-            got=f"{str(path)!r}: {(str(problem).splitlines() or ['unreadable'])[0]}",
-            advice="Check the files, or write them again.",
-        ) from None
+    def _rows_of(self, files: RowFiles) -> Callable[[bool], Iterator[Batch]]:
+        self.files, self.names, self.tables, self._n = files, list(files.features), files.mixed, files.n
+        step = max(1, HELD // (len(files.features) + (files.target is not None)))
+        return lambda tables: (files.read(tables, i, min(files.n, i + step)) for i in range(0, files.n, step))
 
 
 def _pairs(function: Callable[[], Any]) -> Iterator[Batch]:
@@ -358,137 +236,6 @@ def _pairs(function: Callable[[], Any]) -> Iterator[Batch]:
         yield X if is_frame(X) else np.asarray(X), None if y is None else np.asarray(y)
 
 
-def _unknown(got: str) -> InvalidInput:
-    return InvalidInput(
-        f"Rows in batches must come from {KINDS}", got=got, advice="Write the rows to a file of one of these kinds."
-    )
-
-
-class Drawn(NamedTuple):
-    """Rows drawn at random.
-
-    Attributes
-    ----------
-    X
-        The rows, in random order.
-    at
-        Their positions in the source.
-    y
-        The targets of all rows of the source, or None.
-    """
-
-    X: Any
-    at: NDArray[np.int64]
-    y: Array | None
-
-
-def sampled(batches: Batches, count: int, rng: np.random.Generator) -> tuple[Any, Array | None]:
-    """Rows drawn at random without replacement, in random order, and all targets: see `drawn`.
-
-    >>> X, y = sampled(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0))
-    >>> X.shape, y
-    ((3, 1), None)
-    """
-    found = drawn(batches, count, rng)
-    return found.X, found.y
-
-
-def drawn(
-    batches: Batches, count: int, rng: np.random.Generator, also: Callable[[int, Any, Array | None], Any] | None = None
-) -> Drawn:
-    """Rows drawn at random without replacement, in one pass.
-
-    Every row gets a random key, and the smallest keys win: the sample does not depend on the sizes of the batches.
-
-    Parameters
-    ----------
-    batches
-        The rows.
-    count
-        How many to draw.
-    rng
-        The source of the keys.
-    also
-        Called with the position of each batch, its rows and their targets; returns positions within the batch of rows
-        that are drawn in any case, beside the others.
-
-    Examples
-    --------
-    >>> drawn(Batches(np.arange(100.0)[:, None]), 3, np.random.default_rng(0), lambda start, X, y: [7]).at
-    array([ 7, ...])
-    """
-    if also is None and hasattr(batches, "drawn"):  # rows on a cluster are drawn there, by the same keys
-        found: Drawn = batches.drawn(count, rng)
-        return found
-    kept: Any = None
-    keys, index = np.empty(0), np.empty(0, dtype=np.int64)
-    targets: list[Array] = []
-    start = 0
-    for X, y in batches:
-        key = rng.random(len(X))
-        certain = np.asarray([] if also is None else also(start, X, y), dtype=np.int64)
-        key[certain] = -1.0
-        count += len(certain)
-        # Only rows that may win are copied: a batch is much larger than its share of the sample.
-        new = np.arange(len(X)) if len(keys) < count else np.flatnonzero(key <= keys[-1])
-        if len(new):
-            kept = frames.rows(X, new) if kept is None else joined(kept, frames.rows(X, new))
-            keys, index = np.append(keys, key[new]), np.append(index, start + new)
-            best = np.argsort(keys, kind="stable")[:count]
-            kept, keys, index = frames.rows(kept, best), keys[best], index[best]
-        start += len(X)
-        if y is not None:
-            targets.append(np.array(y))  # a copy: a function may use its array again for the next batch
-    if kept is None:
-        raise InvalidInput("A source of rows must have rows", got="none", advice=EMPTY)
-    return Drawn(kept, index, np.concatenate(targets) if targets else None)
-
-
-class StreamedPoints(Points):
-    """All rows of a source as points, of which only a sample is held.
-
-    Parameters
-    ----------
-    batches
-        The rows.
-    sample
-        Some of them, in random order.
-
-    Examples
-    --------
-    >>> batches = Batches(np.arange(50.0)[:, None])
-    >>> points = StreamedPoints(batches, drawn(batches, 5, np.random.default_rng(0)))
-    >>> points.n, points.sample.n
-    (50, 5)
-    """
-
-    def __init__(self, batches: Batches | None, sample: Drawn, n: int | None = None) -> None:
-        super().__init__(sample.X)
-        self._source, self._drawn, self.sample = batches, sample, Points(sample.X)
-        self.n = self.batches.n if n is None else n
-
-    @property
-    def batches(self) -> Batches:
-        """The rows; a pickled model does not hold them."""
-        if self._source is None:
-            raise InvalidInput(
-                "A pickled model does not hold the source of the rows that it was fitted to in batches",
-                got="a request that reads these rows again",
-                advice="Ask the model that was fitted, or fit again.",
-            )
-        return self._source
-
-    def take(self, index: Any) -> Points:
-        raise InvalidInput(
-            "Rows in batches are used all, with weights > 0",
-            got="a request for some of them",
-            advice="Leave the others out of the source, or load the rows as an array.",
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"batches": None, "sample": self._drawn._replace(y=None), "n": self.n}
-
-
 def is_source(X: Any) -> bool:
     """Whether X are rows that are read in batches: a `Batches`, or the path of a file or folder.
 
@@ -496,51 +243,6 @@ def is_source(X: Any) -> bool:
     (True, False)
     """
     return isinstance(X, (str, os.PathLike, Batches))
-
-
-class Witnesses:
-    """Rows that a sample must hold to show what all rows are like: missing values in a column, and every class.
-
-    Parameters
-    ----------
-    classes
-        Whether the targets are labels, of each of which the sample must hold two rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> Witnesses()(0, pd.DataFrame({"a": [1.0, None, None], "b": ["x", "z", "x"]}), None)
-    [1]
-    >>> Witnesses(classes=True)(0, np.zeros((5, 1)), np.array(["a", "b", "a", "a", "b"]))
-    [0, 1, 2, 4]
-    """
-
-    def __init__(self, *, classes: bool = False) -> None:
-        self.incomplete: set[int] = set()
-        self.seen: dict[Any, int] | None = {} if classes else None
-
-    def __call__(self, start: int, X: Any, y: Array | None) -> list[int]:
-        """The positions of such rows in a batch."""
-        found: set[int] = set()
-        for j, column in enumerate(frames.columns(X)) if is_frame(X) else ():
-            if j in self.incomplete or _surely_complete(column):
-                continue
-            missing = missing_entries(as_array(column, str(j)))
-            if missing.any():
-                self.incomplete.add(j)
-                found.add(int(missing.argmax()))
-        if self.seen is not None and y is not None:
-            for label in np.unique(y).tolist():
-                rows = np.flatnonzero(y == label)[: 2 - self.seen.get(label, 0)]
-                self.seen[label] = self.seen.get(label, 0) + len(rows)
-                found |= set(rows.tolist())
-        return sorted(found)
-
-
-def _surely_complete(column: Any) -> bool:
-    """Whether the library of a column knows without a search that no value is missing; NaN is missing, too."""
-    floats = str(getattr(column, "dtype", "float")).lower().startswith("float")
-    return not floats and hasattr(column, "null_count") and column.null_count() == 0
 
 
 def joined(first: Any, second: Any) -> Any:

@@ -31,7 +31,7 @@ EXAMPLES = {"b": False, "i": 1, "u": 1, "f": 1.0}
 
 
 class ClusterLost(InvalidInput):
-    """The scheduler of a cluster, or a task that killed several workers, cannot be reached any more."""
+    """The scheduler of a cluster cannot be reached any more, or a task ended every worker that ran it."""
 
 
 def is_dask(value: Any) -> bool:
@@ -45,12 +45,28 @@ def is_dask(value: Any) -> bool:
 
 def is_bag(value: Any) -> bool:
     """Whether a value is a bag of Dask: a sequence of any objects in partitions."""
-    return is_dask(value) and type(value).__module__.startswith("dask.bag")
+    return _from(value, "bag")
 
 
 def is_frame_of_dask(value: Any) -> bool:
     """Whether a value is a data frame of Dask."""
-    return is_dask(value) and hasattr(value, "columns") and hasattr(value, "to_delayed")
+    return _from(value, "dataframe") and getattr(value, "ndim", 0) == 2
+
+
+def _from(value: Any, part: str) -> bool:
+    """Whether a value is a collection of one part of Dask."""
+    return is_dask(value) and type(value).__module__.split(".")[1] == part
+
+
+def require_rows(X: Any) -> None:
+    """Refuse a collection of Dask that is not a two-dimensional array or a data frame."""
+    if not is_frame_of_dask(X) and not (_from(X, "array") and X.ndim == 2):
+        shape = f" with {X.ndim} dimensions" if _from(X, "array") else ""
+        raise InvalidInput(
+            "Rows of Dask must be a two-dimensional array or a data frame",
+            got=f"{type(X).__name__}{shape}",
+            advice="Make one row per point: X.reshape, series.to_frame(), or compute it first, X.compute().",
+        )
 
 
 def in_memory(value: Any) -> Any:
@@ -84,8 +100,9 @@ class Cluster:
                 advice='Install it with: pip install "mercer[dask]"',
             ) from None
         self._config, self._delayed, self.client = dask.config, delayed, _active() if client is None else client
-        self._sent: dict[int, tuple[Array, list[Any]]] = {}
+        self._sent: dict[int, tuple[Array, list[slice], list[Any]]] = {}
         self._kept: list[Any] = []
+        self.keeping, self.releases = True, 0
         if self.client is not None and self.client.status != "running":
             raise _lost(self.client, f"the client is {self.client.status}")
 
@@ -119,7 +136,12 @@ class Cluster:
         return self.task(_same, self._delayed(value, traverse=False))
 
     def kept(self, tasks: list[Any]) -> list[Any]:
-        """The same tasks, whose results stay on the workers; those of a worker that dies are computed again."""
+        """The same tasks, whose results stay on the workers; those of a worker that dies are computed again.
+
+        After `release` nothing is kept any more, unless `keeping` is set.
+        """
+        if not self.keeping:
+            return tasks
         kept = self._persisted(tasks)
         self._kept += kept
         return kept
@@ -131,8 +153,8 @@ class Cluster:
         worker.
         """
         known = self._sent.get(id(A))
-        if known is not None and known[0] is A:
-            return known[1]
+        if known is not None and known[0] is A and known[1] == spans:
+            return known[2]
         if (A[:1] == A).all():
             parts = self._persisted([self.value(A[:1].copy())]) * len(spans)
         else:
@@ -140,7 +162,7 @@ class Cluster:
             step = max(1, MESSAGE * len(spans) // A.nbytes)
             for i in range(0, len(spans), step):
                 parts += self._persisted([self.value(A[span]) for span in spans[i : i + step]])
-        self._sent[id(A)] = A, parts
+        self._sent[id(A)] = A, spans, parts
         return parts
 
     def forget(self, A: Array) -> None:
@@ -201,8 +223,9 @@ class Cluster:
 
     def release(self) -> None:
         """Release everything that this computation keeps on the workers, at once."""
-        kept, self._kept = [*self._kept, *(part for _, parts in self._sent.values() for part in parts)], []
+        kept, self._kept = [*self._kept, *(part for *_, parts in self._sent.values() for part in parts)], []
         self._sent.clear()
+        self.keeping, self.releases = False, self.releases + 1
         if self.client is not None and kept:
             from distributed import futures_of
 
@@ -272,15 +295,10 @@ def each_block(call: Callable[..., Any], model: Any, X: Any) -> Any:
     sent = delayed(model, traverse=False)
     if is_bag(X):
         return X.map_partitions(_on_bag, sent, call)
+    require_rows(X)
     if is_frame_of_dask(X):
         example = _checked(call(model, X._meta_nonempty))
         return X.map_partitions(_on_frame, sent, call, example[:0], meta=_labelled(X._meta, example[:0]))
-    if getattr(X, "ndim", 0) != 2:
-        raise InvalidInput(
-            "Rows of Dask must be a two-dimensional array or a data frame",
-            got=f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimensions",
-            advice="Reshape it, or compute it first: X.compute().",
-        )
     X = whole_rows(X)
     example = _checked(call(model, np.full((1, X.shape[1]), EXAMPLES.get(X.dtype.kind, 1.0), X.dtype)))
     layout: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], *example.shape[1:])}

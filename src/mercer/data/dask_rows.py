@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.batches import Batches, Drawn, joined
-from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, row_blocks, whole_rows
+from mercer.data.batches import Batches, joined
+from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, require_rows, row_blocks, whole_rows
 from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
 from mercer.data.frames import rows as rows_of
+from mercer.data.sampling import Drawn
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.memory import HELD
 from mercer.words import show_bytes
 
-Keyed = tuple[Array, NDArray[np.int64], Any]
+Index = NDArray[np.int64]
+Keyed = tuple[Array, Index, Any]
 PER_THREAD = 4
 """Pieces for each thread of the cluster: the last ones of a pass then wait for little."""
 FEWEST_ROWS, MOST_PIECES = 4096, 5000
@@ -62,13 +64,8 @@ class DaskRows(Batches):
     """
 
     def __init__(self, X: Any, client: Any = None) -> None:
+        require_rows(X)
         frame = is_frame_of_dask(X)
-        if not frame and getattr(X, "ndim", 0) != 2:
-            raise InvalidInput(
-                "Rows of Dask must be a two-dimensional array or a data frame",
-                got=f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimensions",
-                advice="Reshape it to one row per point.",
-            )
         self.cluster, self.tables = Cluster(client), False
         self.names = [str(name) for name in X.columns] if frame else None
         self._width = width = len(X.columns) if frame else int(X.shape[1])
@@ -86,8 +83,7 @@ class DaskRows(Batches):
         self._n = int(sum(lengths))
         if self._n == 0:
             raise InvalidInput("Rows of Dask must have rows", got="none", advice="Check how X was selected.")
-        total, per_task = self.cluster.memory()
-        largest, room = max(lengths) * width * 8, SHARE * per_task
+        largest, room = max(lengths) * width * 8, SHARE * self.cluster.memory()[1]
         if largest > room:
             raise InvalidInput(
                 f"A partition must fit {SHARE:.0%} of a worker's memory per thread, {show_bytes(int(room))}",
@@ -95,30 +91,98 @@ class DaskRows(Batches):
                 advice="Make smaller ones, X.rechunk or frame.repartition, or give workers more memory.",
             )
         rows = piece_rows(self._n, width, self.cluster.threads, room)
-        starts, self.spans, pieces = np.concatenate([[0], np.cumsum(lengths)]), list[slice](), list[Any]()
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        self._parts: dict[int, tuple[list[slice], list[Any]]] = {}  # by the first row of a piece
+        cuts = []
         for parts in pieces_of(lengths, rows):
-            first = int(starts[parts[0][0]]) + parts[0][1].start
-            self.spans.append(slice(first, first + sum(part.stop - part.start for _, part in parts)))
-            cuts = [part for _, part in parts]
-            pieces.append(self.cluster.task(_piece, first, cuts, *[blocks[block] for block, _ in parts]))
-        self._read_again = pieces
-        self.pieces = self.cluster.kept(pieces) if self._n * width * 8 <= SHARE * total else pieces
+            first, sizes = int(starts[parts[0][0]]) + parts[0][1].start, [part.stop - part.start for _, part in parts]
+            cuts.append((first, first + sum(sizes)))
+            self._parts[first] = [part for _, part in parts], [blocks[block] for block, _ in parts]
+        self._start(cuts)
 
-    def __enter__(self) -> DaskRows:
+    def _start(self, cuts: list[tuple[int, int]]) -> None:
+        """All rows of the source, in these pieces, from which `without` and its like derive others."""
+        self._whole = cuts
+        self._gone: Index = np.empty(0, dtype=np.int64)
+        self._steps: tuple[Callable[[Any], Any], ...] = ()
+        self._of_targets: tuple[Callable[[Array], Array], ...] = ()
+        self._report: Callable[[int], Any] | None = None
+        self._place()
+
+    def _place(self) -> None:
+        """The pieces that are left without some rows, none of them empty, which are made at their first use."""
+        starts = [[int(at - gone) for at, gone in zip(cut, np.searchsorted(self._gone, cut))] for cut in self._whole]
+        left = [(cut, slice(*span)) for cut, span in zip(self._whole, starts) if span[1] > span[0]]
+        self._cuts, self.spans = [cut for cut, _ in left], [span for _, span in left]
+        self._made: tuple[int, list[Any]] | None = None
+
+    @property
+    def pieces(self) -> list[Any]:
+        """The tasks that read the rows of each span; on workers with enough memory the rows stay there."""
+        if self._made is None or self._made[0] != self.cluster.releases:
+            made = [self._changed_piece(start, stop) for start, stop in self._cuts]
+            fits = self.n * self.width * 8 <= SHARE * self.cluster.memory()[0]
+            self._made = self.cluster.releases, self.cluster.kept(made) if fits else made
+        return self._made[1]
+
+    def _changed_piece(self, start: int, stop: int) -> Any:
+        piece, gone = self._piece(start, stop), self._gone[slice(*np.searchsorted(self._gone, [start, stop]))] - start
+        return self.cluster.task(_changed, piece, gone, self._steps) if len(gone) or self._steps else piece
+
+    def _piece(self, start: int, stop: int) -> Any:
+        """The task that reads these rows of the source."""
+        cuts, blocks = self._parts[start]
+        return self.cluster.task(_checked_rows, start, cuts, *blocks)
+
+    def __enter__(self) -> Self:
+        self.cluster.keeping = True
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.cluster.release()
-        self.pieces = self._read_again  # what is asked later, such as leave-one-out, reads the rows again
+        self.cluster.release()  # what is asked later, such as leave-one-out, reads the rows again
 
-    def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
+    def __iter__(self) -> Iterator[tuple[Any, Array | None]]:
         for piece in list(self.pieces):
             yield self.cluster.result(piece), None
 
     @property
     def width(self) -> int:
-        """The number of columns."""
+        """The number of columns of the source."""
         return self._width
+
+    # -- other rows ---------------------------------------------------------------------------------------------------
+
+    def as_tables(self) -> Self:
+        return self._derived(super().as_tables())
+
+    def without(self, positions: Any) -> Self:
+        there = np.delete(np.arange(self._whole[-1][1]), self._gone)  # the positions of these rows in the source
+        gone = np.union1d(self._gone, there[np.asarray(positions, dtype=np.int64)])
+        return self._derived(super().without(positions), _gone=gone)
+
+    def mapped(self, change: Callable[[Any], Any], targets: Callable[[Array], Array] | None = None) -> Self:
+        of_targets = self._of_targets if targets is None else (*self._of_targets, targets)
+        return self._derived(super().mapped(change, targets), _steps=(*self._steps, change), _of_targets=of_targets)
+
+    def watched(self, report: Callable[[int], Any]) -> Self:
+        """The same rows; `report` is called with the number of all rows after every sum over them."""
+        return self._derived(copy(self), _report=report)
+
+    def _derived(self, other: Any, **changes: Any) -> Self:
+        for name, value in changes.items():
+            setattr(other, name, value)
+        other._place()
+        derived: Self = other
+        return derived
+
+    def targets(self) -> Array | None:
+        """The targets of all rows, if the source has them."""
+        y = self._all_targets()
+        return None if y is None else reduce(lambda y, change: change(y), self._of_targets, np.delete(y, self._gone))
+
+    def _all_targets(self) -> Array | None:
+        """Those of the source, read in this process."""
+        return None
 
     def _lengths(self, X: Any, blocks: list[Any]) -> list[int]:
         """The number of rows of every block; those that are not known are counted."""
@@ -140,11 +204,18 @@ class DaskRows(Batches):
 
         Results that are no arrays are added up by `merge`.
         """
-        return self.cluster.result(self.cluster.tree(self._calls(work, shared, arrays), merge or _added))
+        return self._passed(self.cluster.tree(self._calls(work, shared, arrays), merge or _added))
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
-        return list(self.cluster.result(self.cluster.task(_listed, *self._calls(work, shared, arrays))))
+        return list(self._passed(self.cluster.task(_listed, *self._calls(work, shared, arrays))))
+
+    def _passed(self, task: Any) -> Any:
+        """The value of a task that uses all rows."""
+        result = self.cluster.result(task)
+        if self._report is not None:
+            self._report(self.n)
+        return result
 
     def _calls(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...]) -> list[Any]:
         slices = [[None] * len(self.spans) if A is None else self.cluster.sent(A, self.spans) for A in arrays]
@@ -153,7 +224,7 @@ class DaskRows(Batches):
             for i, piece in enumerate(self.pieces)
         ]
 
-    def taken(self, index: NDArray[np.int64]) -> Any:
+    def taken(self, index: Index) -> Any:
         """The rows at these ascending positions, here."""
         ends = np.searchsorted(index, [span.stop for span in self.spans])
         calls, start = [], 0
@@ -167,7 +238,8 @@ class DaskRows(Batches):
     def digest(self) -> Keys | None:
         """A digest of all rows in their order, the same for all chunks; computed on the workers."""
         parts = [self.cluster.task(digest_at, piece, span.start) for span, piece in zip(self.spans, self.pieces)]
-        return np.asarray(self.cluster.result(self.cluster.tree(parts, _added)))
+        digest: Keys | None = self.cluster.result(self.cluster.tree(parts, _added_digests))
+        return digest
 
     def drawn(self, count: int, rng: np.random.Generator) -> Drawn:
         """Rows drawn at random without replacement, in random order, their positions, and all targets of a file.
@@ -185,10 +257,6 @@ class DaskRows(Batches):
         _, at, X = self.cluster.result(self.cluster.tree(parts, partial(_smallest, count)))
         bits.advance(self.n)
         return Drawn(X, at, self.targets())
-
-    def targets(self) -> Array | None:
-        """The targets of all rows, if the source has them."""
-        return None
 
 
 def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
@@ -226,7 +294,7 @@ def pieces_of(lengths: list[int], rows: int) -> list[list[tuple[int, slice]]]:
 # -- what runs on workers ----------------------------------------------------------------------------------------------
 
 
-def _piece(start: int, cuts: list[slice], *blocks: Any) -> Array:
+def _checked_rows(start: int, cuts: list[slice], *blocks: Any) -> Array:
     """Checked rows of numbers from the cuts of some blocks."""
     try:
         parts = [as_vectors(block.iloc[cut] if is_frame(block) else block[cut]) for cut, block in zip(cuts, blocks)]
@@ -237,6 +305,15 @@ def _piece(start: int, cuts: list[slice], *blocks: Any) -> Array:
             advice="Correct the source, or leave such rows out of it.",
         ) from None
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _changed(X: Any, gone: Index, steps: tuple[Callable[[Any], Any], ...]) -> Any:
+    """The rows of a piece without some of them, changed by functions one after the other."""
+    if len(gone):
+        X = rows_of(X, np.setdiff1d(np.arange(len(X)), gone))
+    for step in steps:
+        X = step(X)
+    return X
 
 
 def _keyed(X: Any, start: int, count: int, bits: Any) -> Keyed:
@@ -260,11 +337,16 @@ def _added(*parts: Array) -> Array:
     return total
 
 
+def _added_digests(*parts: Keys | None) -> Keys | None:
+    known = [part for part in parts if part is not None]
+    return _added(*known) if len(known) == len(parts) else None
+
+
 def _listed(*parts: Any) -> list[Any]:
     return list(parts)
 
 
-def _rows(X: Any, index: NDArray[np.int64]) -> Any:
+def _rows(X: Any, index: Index) -> Any:
     return rows_of(X, index)
 
 

@@ -17,12 +17,11 @@ from scipy.linalg import blas
 from mercer import memory, threads
 from mercer.data.dask_rows import DaskRows
 from mercer.data.points import Array, Points
-from mercer.gram.lowrank import Matrix, Nystrom, RowTerms
-from mercer.gram.streamed import StreamedGram
+from mercer.gram.lowrank import Matrix, RowTerms
+from mercer.gram.streamed import StreamedGram, StreamedNystrom
 from mercer.gram.tiled import TiledGram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.memory import within
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +44,8 @@ class Columns:
             yield rows, out
 
 
-class DistributedNystrom(Nystrom):
-    """`Nystrom` of rows on a cluster.
+class DistributedNystrom(StreamedNystrom):
+    """`StreamedNystrom` of rows on a cluster.
 
     >>> import dask.array as da, mercer as mc
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
@@ -57,17 +56,12 @@ class DistributedNystrom(Nystrom):
     ('DistributedNystrom', True)
     """
 
-    gram: StreamedGram
-
     def __init__(self, gram: StreamedGram, centers: Points, dtype: Any, budget: Any, least: float) -> None:
         super().__init__(gram, centers, dtype, budget, least)
         assert isinstance(gram.batches, DaskRows)
         self.rows = gram.batches
         columns = self.rows.cluster.value(Columns(gram.kernel, self.centers, self.dtype))
         (self.columns,) = self.rows.cluster.kept([columns])
-
-    def _store(self, limit: int) -> None:
-        return None
 
     def normal(self, V: Matrix, between: Callable[[slice, Matrix], Matrix] | None = None) -> Matrix:
         W = self.coefficients(V).astype(self.dtype)
@@ -94,17 +88,6 @@ class DistributedNystrom(Nystrom):
 
     def _values(self, W: Array) -> Matrix:
         return np.concatenate(self.rows.map(_values, [self.columns, self.rows.cluster.value(W)]))
-
-    def features(self, index: Any = None) -> Array:
-        chosen = np.arange(self.shape[0])[slice(None) if index is None else index]
-        within(
-            len(chosen) * self.shape[1] * self.dtype.itemsize,
-            memory.budget(),
-            f"The features of {len(chosen):,} rows on {self.shape[1]:,} centres",
-            "Use fewer centres, or rows that fit into memory.",
-        )
-        ordered, order = np.unique(chosen, return_inverse=True)
-        return self._whitened(self.gram.points(self.rows.taken(ordered))).T[order]
 
     def parts(self, index: NDArray[np.int64], step: int) -> Iterator[tuple[slice, Points]]:
         # All of them together: every call waits for the cluster.

@@ -90,7 +90,10 @@ class StreamedGram(Gram):
     def diag(self) -> Array:
         if self.normalised:
             return np.ones(self.shape[0], self.dtype)
-        parts = [self.kernel.diagonal(points) for _, points in self.pieces()]
+        if isinstance(self.batches, DaskRows):
+            parts = self.batches.map(_diagonal, [self.kernel])
+        else:
+            parts = [self.kernel.diagonal(points) for _, points in self.pieces()]
         return np.concatenate(parts).astype(self.dtype, copy=False)
 
     @property
@@ -111,6 +114,12 @@ class StreamedGram(Gram):
             got="a request for entries of their Gram matrix",
             advice="Use solver='nystrom', or load the rows as an array.",
         )
+
+
+def _diagonal(kernel: Similarity, X: Any) -> Array:
+    """k(x, x) of some rows: what a worker runs."""
+    with threads.alone():
+        return kernel.diagonal(kernel.prepare(X))
 
 
 class StreamedNystrom(Nystrom):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mercer import memory
 from mercer.data.assignment import Roles
-from mercer.data.batches import Batches, Witnesses, drawn
+from mercer.data.batches import Batches
+from mercer.data.sampling import Witnesses, drawn
 from mercer.errors import InvalidInput
 from mercer.models.auto.plan import FIT_SHARE, MOST_CENTRES, PILOT_CENTRES, Clock, Plan, largest, on_centres
 from mercer.models.auto.search import TYPED_ROWS, Search

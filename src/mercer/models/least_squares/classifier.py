@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.batches import Batches, is_source
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints, drawn
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled

@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.batches import Batches, drawn
+from mercer.data.batches import Batches
 from mercer.data.frames import is_frame, unframed
 from mercer.data.points import Points
+from mercer.data.sampling import drawn
 from mercer.errors import InvalidInput
 from mercer.files.checkpoint import CheckpointFile, digest_of
 from mercer.gram.centers import choose_centers

@@ -18,9 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.batches import Batches, StreamedPoints, drawn, is_source
+from mercer.data.batches import Batches, is_source
 from mercer.data.frames import is_frame
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints, drawn
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
 from mercer.gram.streamed import StreamedGram
