@@ -25,8 +25,11 @@ from mercer.data import cluster as cluster_module
 from mercer.data import dask_rows
 from mercer.data.cluster import ClusterLost
 from mercer.data.dask_rows import DaskRows
+from mercer.data.sampling import drawn
 from mercer.files.checkpoint import CheckpointFile
 from mercer.gram.streamed import StreamedGram
+from mercer.models.density import parzen
+from mercer.models.local import base as local
 from mercer.smoothing.sums import sums
 from mercer.solvers import costs, nystrom
 
@@ -321,6 +324,56 @@ def test_sums_of_densities_and_local_means(small):
     np.testing.assert_allclose(gaussian[:, 1] / gaussian[:, 0], local, rtol=1e-6)
 
 
+DENSITIES = {
+    "a kernel": {"kernel": mc.Gaussian(0.7)},
+    "a rule": {"bandwidth": "silverman"},
+    "a matrix": {"bandwidth": np.diag([0.3, 0.4, 0.5]) + 0.1},
+    "compact": {"kernel": mc.Epanechnikov(2.0)},
+}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_of_rows_elsewhere(name, small):
+    """Rows of Dask and of batches: the density of the same rows in memory, far from all rows, too."""
+    X, _, w = data()
+    Z = np.vstack([X[:5], [[50.0, 0.0, 0.0]]])
+    here = mc.ParzenDensity(**DENSITIES[name]).fit(X, sample_weight=w)
+    for rows in (CHUNKS["skewed"](X), mc.Batches(X)):
+        there = mc.ParzenDensity(**DENSITIES[name]).fit(rows, sample_weight=da.from_array(w, chunks=70))
+        np.testing.assert_allclose(there.score_samples(Z), here.score_samples(Z), rtol=1e-7)
+        np.testing.assert_allclose(there.sample(9, random_state=0), here.sample(9, random_state=0))
+
+
+def test_local_means_of_rows_elsewhere(small):
+    X, y, w = data()
+    Z, labels = np.vstack([X[:5], [[50.0, 0.0, 0.0]]]), np.digitize(y, [0.7, 1.3])
+    pairs = mc.Batches(lambda: iter([(X[:50], y[:50]), (X[50:], y[50:])]))
+    for kernel in (mc.Gaussian(0.7), mc.Epanechnikov(1.0)):
+        here = mc.NadarayaWatsonRegressor(kernel).fit(X, y, w)
+        for rows, targets in ((CHUNKS["skewed"](X), da.from_array(y, chunks=70)), (pairs, None)):
+            there = mc.NadarayaWatsonRegressor(kernel).fit(rows, targets, w)
+            np.testing.assert_allclose(there.predict(Z), here.predict(Z), rtol=1e-7)
+            np.testing.assert_allclose(there.effective_sample_size(Z[:5]), here.effective_sample_size(Z[:5]), rtol=1e-7)
+    here, there = (mc.NadarayaWatsonClassifier(mc.Gaussian(0.7)).fit(rows, labels) for rows in (X, CHUNKS["rows"](X)))
+    np.testing.assert_allclose(there.predict_proba(Z), here.predict_proba(Z), rtol=1e-7)
+
+
+def test_widths_of_rows_elsewhere_are_chosen_on_a_sample(small, monkeypatch):
+    X, y, _ = data()
+    monkeypatch.setattr(parzen, "SAMPLE", 100)
+    monkeypatch.setattr(local, "SAMPLE", 100)
+    factor = (100 / N) ** (1 / (D + 4))
+    sample = drawn(mc.Batches(X), 100, np.random.default_rng(0))
+    for rows in (CHUNKS["frame"](X), mc.Batches(X)):
+        density = mc.ParzenDensity(bandwidth="scott").fit(rows)
+        few = mc.ParzenDensity(bandwidth="scott").fit(sample.X)
+        np.testing.assert_allclose(density.bandwidth_, factor * few.bandwidth_, rtol=1e-9)
+        assert "on 100 of 300 rows, times 0.855" in density.status_
+        means = mc.NadarayaWatsonRegressor(bandwidth="scott").fit(rows, y)
+        few = mc.NadarayaWatsonRegressor(bandwidth="scott").fit(sample.X, y[sample.at])
+        np.testing.assert_allclose(means.bandwidth_, factor * few.bandwidth_, rtol=1e-9)
+
+
 def test_matrices_of_objects_are_lazy():
     words = ["banana", "ananas", "bananas", "tree", "trees", "free"]
     kernel, bag = mc.Spectrum((1, 2)).normalize(), dask.bag.from_sequence(words, npartitions=3)
@@ -383,7 +436,21 @@ def refusals():
     holes[250, 1] = np.nan
     texts = dd.from_pandas(frame(X).assign(c="x"), npartitions=2)
     model = mc.KernelRidge(**SOME).fit(X, y)
+    density, means = mc.ParzenDensity(mc.Gaussian(1.0)).fit(rows), mc.NadarayaWatsonRegressor(mc.Gaussian(1.0))
+    means.fit(rows, y)
     return {
+        r"`adaptive` needs all rows in memory": lambda: mc.ParzenDensity(adaptive=True).fit(rows),
+        r"A distribution function needs all rows": lambda: density.cdf([0.0]),
+        r"A model file holds everything": lambda: density.save("density.mercer"),
+        r"does not hold the source.*with queries in memory": lambda: pickle.loads(pickle.dumps(density)).pdf(X),
+        r"Leave-one-out, standard errors and intervals need": lambda: means.loo_predictions_,
+        r"standard errors and intervals need all": lambda: means.predict(X, return_std=True),
+        r"weights of single rows need all rows": lambda: means.weights(X),
+        r"`partial_fit` needs all rows": lambda: means.partial_fit(X, y),
+        r"used all, with weights > 0": lambda: mc.NadarayaWatsonRegressor(mc.Gaussian(1.0)).fit(
+            rows, y, y * 0 + (y > 1)
+        ),
+        r"batches must be > 0": lambda: mc.ParzenDensity(mc.Gaussian(1.0)).fit(rows, sample_weight=y * 0 + (y > 1)),
         r"rows from 233 on must be complete": fit(da.from_array(holes, chunks=(100, D))),
         r"must be numbers, got 'c'": fit(texts),
         r"two-dimensional array or a data frame, got Array with 1 dim": fit(rows[:, 0]),

@@ -235,6 +235,10 @@ class DaskRows(Batches):
         parts = [self.cluster.task(_rows, *call) for call in calls]
         return reduce(joined, self.cluster.result(self.cluster.task(_listed, *parts)))
 
+    def at(self, positions: Any) -> tuple[Any, Array | None]:
+        index, y = np.unique(np.asarray(positions, dtype=np.int64)), self.targets()
+        return self.taken(index), None if y is None else y[index]
+
     def digest(self) -> Keys | None:
         """A digest of all rows in their order, the same for all chunks; computed on the workers."""
         parts = [self.cluster.task(digest_at, piece, span.start) for span, piece in zip(self.spans, self.pieces)]

@@ -163,9 +163,32 @@ class StreamedPoints(Points):
             raise InvalidInput(
                 "A pickled model does not hold the source of the rows that it was fitted to in batches",
                 got="a request that reads these rows again",
-                advice="Ask the model that was fitted, or fit again.",
+                advice="Ask the model that was fitted, with queries in memory, or fit again.",
             )
         return self._source
+
+    @property
+    def at(self) -> NDArray[np.int64]:
+        """The positions of the sample."""
+        return self._drawn.at
+
+    @property
+    def targets(self) -> Array | None:
+        """The targets of all rows, if the source has them."""
+        return self._drawn.y
+
+    def mapped(self, change: Callable[[Any], Any]) -> StreamedPoints:
+        """The same rows, changed by a function that treats every row by itself."""
+        return StreamedPoints(self.batches.mapped(change), self._drawn._replace(X=change(self._drawn.X)), self.n)
+
+    def narrower(self, d: int) -> float:
+        """The width that suits all rows in units of the one that suits the sample, in d columns: (s/n)^(1/(d+4)).
+
+        >>> batches = Batches(np.arange(32000.0)[:, None])
+        >>> round(StreamedPoints(batches, drawn(batches, 1000, np.random.default_rng(0))).narrower(1), 6)
+        0.5
+        """
+        return float((self.sample.n / self.n) ** (1.0 / (d + 4)))
 
     def take(self, index: Any) -> Points:
         raise InvalidInput(

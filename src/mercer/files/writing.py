@@ -17,6 +17,7 @@ from mercer.data.frames import is_frame
 from mercer.data.graphs import Graph
 from mercer.data.missing import is_na
 from mercer.data.packing import frame_parts, graph_parts
+from mercer.data.sampling import StreamedPoints
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Unfit
 from mercer.files.names import CODES, SMALL, dtype_from, holds_code, home, is_small, label, library
@@ -69,6 +70,12 @@ class Encoder:
                 return self._kernel(value, where)
             case Graph():
                 return {"graph": self._graphs([value], where)}
+            case StreamedPoints():
+                raise InvalidInput(
+                    "A model file holds everything that predictions need",
+                    got="a model that sums over rows in batches, which stay in their source",
+                    advice="Fit a sample of the rows as an array, and save that model.",
+                )
         if sp.issparse(value):
             return self._sparse(value, where)
         if is_frame(value):

@@ -91,6 +91,7 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     _indefinite: ClassVar[bool] = False  # whether a kernel that is not positive semidefinite only causes a warning
     _in_batches: ClassVar[bool] = False  # whether `fit` takes rows in batches, and so rows of Dask
+    _keeps_rows: ClassVar[bool] = False  # whether predictions sum over these rows, which then stay on the workers
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -190,7 +191,8 @@ def training_points(X: Any) -> Points:
             "This model needs all rows in memory",
             got="rows that are read in batches",
             advice="Load the rows as an array, or use KernelRidge, KernelGLM, KernelLogisticRegression, "
-            "LeastSquaresClassifier with a kernel, AutoRegressor or AutoClassifier, which take batches.",
+            "LeastSquaresClassifier with a kernel, ParzenDensity, a Nadaraya-Watson model or an automatic model, which "
+            "take batches.",
         )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
@@ -397,6 +399,16 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
             advice="Divide the weights by the largest, and set negligible ones to 0.",
         )
     return None if (w == 1).all() else w
+
+
+def positive_weights(sample_weight: Any, n: int) -> Matrix | None:
+    """Sample weights of rows in batches, which are all used: > 0; None if all are one."""
+    w = weights(sample_weight, n)
+    if w is not None and not w.all():
+        raise InvalidInput(
+            "Weights of rows in batches must be > 0", got="0", advice="Leave such rows out of the source."
+        )
+    return w
 
 
 @dataclass(frozen=True, eq=False)

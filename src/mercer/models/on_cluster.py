@@ -70,9 +70,12 @@ def fitted_on_cluster(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise InvalidInput(
                 f"{type(self).__name__} needs all rows in memory",
                 got="rows of Dask",
-                advice="Pass X.compute(), or use KernelRidge, KernelGLM, KernelLogisticRegression or "
-                "LeastSquaresClassifier, which sum over the rows on the cluster.",
+                advice="Pass X.compute(), or use KernelRidge, KernelGLM, KernelLogisticRegression, "
+                "LeastSquaresClassifier, ParzenDensity or a Nadaraya-Watson model, which sum over the rows on the "
+                "cluster.",
             )
+        if self._keeps_rows:
+            return fit(self, DaskRows(X), *args, **kwargs)
         with DaskRows(X) as rows:
             return fit(self, rows, *args, **kwargs)
 

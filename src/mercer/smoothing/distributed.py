@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer import threads
 from mercer.data.cluster import in_memory, is_dask
 from mercer.data.dask_rows import DaskRows
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.smoothing.sums import Sums, sums
-
-Float = NDArray[np.float64]
+from mercer.smoothing.sums import Sums, over_batches
 
 
 def sums_on_cluster(similarity: Similarity, rows: Any, V: Any, Z: Any, *, tolerance: float = 1e-8) -> Sums:
@@ -62,7 +58,7 @@ def sums_on_cluster(similarity: Similarity, rows: Any, V: Any, Z: Any, *, tolera
         raise InvalidInput(
             "Rows on a cluster must be Dask's, or a DaskRows",
             got=type(rows).__name__,
-            advice="Pass dask.array.from_array(X), or use mc.ParzenDensity or mc.NadarayaWatsonRegressor in memory.",
+            advice="Pass dask.array.from_array(X), or fit mc.ParzenDensity or mc.NadarayaWatsonRegressor to them.",
         )
     values = np.asarray(in_memory(V), dtype=np.float64)
     if values.ndim != 2 or len(values) != rows.n or not np.isfinite(values).all():
@@ -71,26 +67,4 @@ def sums_on_cluster(similarity: Similarity, rows: Any, V: Any, Z: Any, *, tolera
             got=f"shape {values.shape}" if np.isfinite(values).all() else "NaN or inf",
             advice="Pass np.ones((n, 1)) for a density, and targets as further columns.",
         )
-    sent = rows.cluster.value((similarity, as_vectors(Z), float(tolerance)))
-    try:
-        found: Sums = rows.sum(_part, [sent], (values,), _merged)
-    finally:
-        rows.cluster.forget(values)
-    return found
-
-
-# -- what runs on workers ----------------------------------------------------------------------------------------------
-
-
-def _part(sent: tuple[Similarity, Any, float], X: Any, V: Float) -> Sums:
-    similarity, Z, tolerance = sent
-    with threads.alone():
-        all_rows = np.broadcast_to(V, (len(X), V.shape[1]))
-        return sums(similarity, similarity.prepare(X), all_rows, similarity.prepare(Z), tolerance=tolerance)
-
-
-def _merged(*parts: Sums) -> Sums:
-    """The sum of several sums, in units of the largest at each query."""
-    scale = np.max([part.log_scale for part in parts], axis=0)
-    unit = np.where(np.isfinite(scale), scale, 0.0)
-    return Sums(scale, np.sum([np.exp(p.log_scale - unit)[:, None, None] * p.totals for p in parts], axis=0))
+    return over_batches(similarity, rows, values, similarity.prepare(as_vectors(Z)), tolerance=float(tolerance))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mercer import memory, threads
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
@@ -330,6 +331,12 @@ def weights(
 
 def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None, left_out: Index | None) -> Float:
     """w(zⱼ, xᵢ) over the largest of the row, (m, n)."""
+    if isinstance(x, StreamedPoints):
+        raise InvalidInput(
+            "The weights of single rows need all rows in memory",
+            got="a model of rows in batches",
+            advice="Fit a sample of the rows as an array.",
+        )
     pair = Pair(z, x, np.float64, shared=True)
     m, n = pair.shape
     out = np.empty((m, n))

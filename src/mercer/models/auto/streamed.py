@@ -25,7 +25,7 @@ from mercer.models.auto.plan import FIT_SHARE, MOST_CENTRES, PILOT_CENTRES, Cloc
 from mercer.models.auto.search import TYPED_ROWS, Search
 from mercer.models.auto.stages import LastFit, Limit
 from mercer.models.auto.task import Fit, Index, LeftOut, Task
-from mercer.models.base import Matrix, weights
+from mercer.models.base import Matrix, positive_weights
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.predictor import KernelPredictor
 from mercer.solvers.nystrom import default_centers
@@ -100,11 +100,7 @@ class Source:
             )
         w, e = (np.concatenate(values) if values else None for values in columns.values())
         w, e = sample_weight if w is None else w, exposure if e is None else e
-        w = weights(w, total)
-        if w is not None and not w.all():
-            raise InvalidInput(
-                "Weights of rows in batches must be > 0", got="0", advice="Leave such rows out of the source."
-            )
+        w = positive_weights(w, total)
         e = None if e is None else np.asarray(e, dtype=np.float64)
         return cls(batches, sample.X, sample.at, Targets(found, w, e), clock)
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.data.batches import Batches, is_source
 from mercer.data.frames import is_frame
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints, drawn
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.models.base import KernelEstimator, check_columns, shortened, training_points, weights
+from mercer.models.base import (
+    KernelEstimator,
+    check_columns,
+    positive_weights,
+    shortened,
+    training_points,
+    weights,
+)
 from mercer.models.density.parzen_columns import MixedTable, category_widths, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution, numbers_of
 from mercer.models.density.parzen_widths import (
@@ -32,6 +43,9 @@ from mercer.validation import check_number, check_whole_number, generator
 from mercer.words import count
 
 Float = NDArray[np.float64]
+
+SAMPLE = 10_000
+"""Rows of a source in batches on which a rule chooses the widths."""
 
 
 class OnGrid(NamedTuple):
@@ -111,6 +125,9 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     category_bandwidth: Any = None
     tolerance: float = 1e-8
 
+    _in_batches: ClassVar[bool] = True
+    _keeps_rows: ClassVar[bool] = True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
@@ -118,7 +135,16 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Keep n points X, (n, d), and choose the widths; y is not used."""
+        """Keep n points X, (n, d), and choose the widths; y is not used.
+
+        Rows of a `Batches` or of Dask stay where they are, on disk or with the workers, and every density sums over
+        them. A rule named by `bandwidth` chooses the widths on a sample of s rows, times (s/n)^(1/(d+4)).
+        """
+        if is_source(X):
+            return self._fit_batches(Batches.of(X, None, None), sample_weight)
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any, of: StreamedPoints | None = None) -> Self:
         X = training_points(X).raw
         check_tolerance(self.tolerance)
         kernel = apply_rule(self.kernel, X)
@@ -134,7 +160,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         # a single number, broadcast: the sums recognise constant weights by their stride
         self._w = np.broadcast_to(np.float64(1.0), (len(numbers),)) if w is None else w
         kernel_width = self.bandwidth is None and isinstance(kernel, Similarity)
-        self._choose(similarity, kernel_width, numbers, codes, w)
+        self._choose(similarity, kernel_width, numbers, codes, w, of)
         self._numbers, self._codes = numbers, codes
         self.categories_ = list(table.levels)
         self._centre = numbers.mean(axis=0)
@@ -143,6 +169,27 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         self._distribution: Distribution | None = None
         if self.adaptive is not False:
             self._adapt()
+        return self
+
+    def _fit_batches(self, batches: Batches, sample_weight: Any) -> Self:
+        """Choose the widths on a sample; the rows stay in their source."""
+        refused = {"categorical": self.categorical, "ordered": self.ordered, "adaptive": self.adaptive or None}
+        for name, value in refused.items():
+            if value is not None:
+                raise InvalidInput(
+                    f"`{name}` needs all rows in memory",
+                    got=f"{name}={shortened(value)} and rows in batches",
+                    advice=f"Leave `{name}` out, or load the rows as an array.",
+                )
+        w = positive_weights(sample_weight, batches.n)
+        points = StreamedPoints(batches, drawn(batches, SAMPLE, generator(0)))
+        self._fit(points.raw, None if w is None else w[points.at], points)
+        if batches.names is not None and not is_frame(points.raw):
+            self.feature_names_in_ = np.array(batches.names, dtype=object)
+        self._w = np.broadcast_to(np.float64(1.0), (batches.n,)) if w is None else w
+        if self._whitening:
+            points = points.mapped(partial(_whitened, self._widths, self._centre))
+        self._points = points
         return self
 
     # -- densities --------------------------------------------------------------------------------------------------
@@ -175,13 +222,13 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         check_whole_number(n_samples, "n_samples", such_as=100)
         rng = generator(random_state)
         chosen = rng.choice(len(self._w), size=n_samples, p=self._w / self._w.sum())
-        numbers = self._numbers[chosen]
+        numbers = self._numbers_at(chosen)
         if numbers.shape[1]:
             u = density.of(self.kernel_, numbers.shape[1]).draw(n_samples, numbers.shape[1], rng)
             if self.factors_ is not None:
                 u *= self.factors_[chosen, None]
             numbers = numbers + self._widths.spread(u)
-        codes = self._codes[chosen]
+        codes = self._codes[chosen] if self._table.categories else np.empty((n_samples, 0), np.int64)
         for j, L in enumerate(self._level_weights):
             ends = np.cumsum(L, axis=0)[:, codes[:, j]]
             codes[:, j] = np.minimum((rng.random(n_samples) > ends).sum(axis=0), len(L) - 1)
@@ -264,8 +311,27 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     def _whitening(self) -> bool:
         return self._widths.root is not None
 
-    def _choose(self, similarity: Any, kernel_width: bool, X: Float, codes: NDArray[np.int64], w: Float | None) -> None:
-        """Set the widths of numbers and categories; with `kernel_width` they are the kernel's."""
+    def _numbers_at(self, rows: NDArray[np.int64]) -> Float:
+        """The numbers of these rows, which may repeat."""
+        if not isinstance(self._points, StreamedPoints):
+            return self._numbers[rows]
+        there, position = np.unique(rows, return_inverse=True)
+        numbers = np.asarray(as_vectors(self._points.batches.at(there)[0]), dtype=np.float64)
+        return (self._widths.spread(numbers) + self._centre if self._whitening else numbers)[position]
+
+    def _choose(
+        self,
+        similarity: Any,
+        kernel_width: bool,
+        X: Float,
+        codes: NDArray[np.int64],
+        w: Float | None,
+        of: StreamedPoints | None = None,
+    ) -> None:
+        """Set the widths of numbers and categories; with `kernel_width` they are the kernel's.
+
+        X may be a sample `of` all rows, for which the widths by rules are narrower.
+        """
         d, table = X.shape[1], self._table
         rule = "isj" if self.bandwidth is None else self.bandwidth
         self.category_bandwidth_: Any = category_widths(self.category_bandwidth, table)
@@ -285,6 +351,10 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
             self._widths = Widths(density.equivalent(similarity, d) * h)
         else:
             self._widths = resolve(similarity, rule, X, w)
+            if of is not None and of.n > len(X) and isinstance(rule, str):
+                factor, widths = of.narrower(d), self._widths
+                note = f"Chosen on {len(X):,} of {of.n:,} rows, times {factor:.3g} for all of them."
+                self._widths = replace(widths, shown=factor * widths.shown, notes=(*widths.notes, note))
         self.category_bandwidth_ = np.array(
             [self._likeliest(j, codes) if a is None else a for j, a in enumerate(self.category_bandwidth_)],
             dtype=np.float64,
@@ -362,7 +432,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
                 log_v = np.log(v) - Z.shape[1] * np.log(self.factors_)
             return density.log_sums_of_spread(self.kernel_, self._points, log_v, Points(Z), self.factors_)
         points = self._points
-        if not constant and not v.all():
+        if not constant and not v.all():  # rows whose category excludes them
             points, v = points.take(v > 0), v[v > 0]
         total = sums(self.kernel_, points, v[:, None], Points(Z), tolerance=self.tolerance)
         with np.errstate(divide="ignore"):
@@ -370,6 +440,12 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     def _line(self) -> Distribution:
         check_is_fitted(self)
+        if isinstance(self._points, StreamedPoints):
+            raise InvalidInput(
+                "A distribution function needs all rows in memory",
+                got="a density of rows in batches",
+                advice="Fit a sample of the rows as an array.",
+            )
         if self._numbers.shape[1] != 1 or self._table.categories:
             raise InvalidInput(
                 "A distribution function requires one column of numbers",
@@ -381,6 +457,11 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
             widths = np.broadcast_to(h, (len(self._w),)) * (1.0 if self.factors_ is None else self.factors_)
             self._distribution = Distribution(self.kernel_, self._numbers[:, 0], self._w / self._w.sum(), widths)
         return self._distribution
+
+
+def _whitened(widths: Widths, centre: Float, X: Any) -> Float:
+    """Rows in units in which the kernel is radial: what a worker runs."""
+    return widths.whitened(np.asarray(as_vectors(X), dtype=np.float64) - centre)
 
 
 def require_grid(n: Any, margin: Any) -> None:

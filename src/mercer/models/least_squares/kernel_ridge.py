@@ -26,7 +26,16 @@ from mercer.kernels.tables.rule import TableKernel
 from mercer.kernels.tables.typed import Typed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel, targets, training_points, weights
+from mercer.models.base import (
+    Matrix,
+    Rows,
+    outside,
+    penalties,
+    positive_weights,
+    resolve_kernel,
+    targets,
+    training_points,
+)
 from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule, explained
 from mercer.models.solver_parameters import check_limits, check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
@@ -273,11 +282,7 @@ class KernelRidge(PenalisedSmoother):
         if batches.names is not None and not is_frame(sample.X):
             self.feature_names_in_ = np.array(batches.names, dtype=object)
         Y, single = targets(sample.y if y is None else y, n)
-        w = weights(sample_weight, n)
-        if w is not None and not w.all():
-            raise InvalidInput(
-                "Weights of rows in batches must be > 0", got="0", advice="Leave such rows out of the source."
-            )
+        w = positive_weights(sample_weight, n)
         rows = Rows(points, Y, single, None if w is None else np.sqrt(w), np.arange(n), None)
         self._rows, self._intercept, self._cache = rows, bool(self.fit_intercept), {}
         tail = np.ones((n, 1)) if self._intercept else None

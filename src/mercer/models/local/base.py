@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +14,10 @@ from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
-from mercer.data.frames import as_table
+from mercer.data.batches import Batches, is_source
+from mercer.data.frames import as_table, is_frame
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints, drawn
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import bare_precomputed
@@ -41,6 +44,8 @@ from mercer.validation import check_whole_number, generator
 
 Matrix = NDArray[np.float64]
 
+SAMPLE = 3000
+"""Rows of a source in batches on which the bandwidth is chosen."""
 EXACT_ROWS = 3000
 """Up to this number of rows the squares of weights are summed exactly, even if that takes a pass over all pairs."""
 
@@ -109,7 +114,8 @@ class LocalEstimator(KernelEstimator):
         z = self._queries(X)
         moved = self._nearer(z)
         z = z if moved is None else self.kernel_.prepare(as_table(z.raw, moved))
-        require_nonnegative(self.kernel_, self._rows.points, z)
+        points = self._rows.points
+        require_nonnegative(self.kernel_, points.sample if isinstance(points, StreamedPoints) else points, z)
         return z
 
     def _nearer(self, z: Points) -> Matrix | None:
@@ -146,11 +152,28 @@ class LocalEstimator(KernelEstimator):
 
     def _points(self, X: Any) -> Points:
         """Check X and the parameter `kernel`; set `kernel_`, whose bandwidth is chosen later."""
+        if is_source(X) and self._in_batches:
+            return self._streamed_points(Batches.of(X, None, None))
         points = training_points(X)
+        self._read_kernel(X, points)
+        return points
+
+    def _streamed_points(self, batches: Batches) -> Points:
+        """The same for rows in batches, of which a sample shows the kernel and its bandwidth."""
+        points = StreamedPoints(batches, drawn(batches, SAMPLE, generator(0)))
+        self._read_kernel(points.raw, points.sample)
+        if batches.names is not None and not is_frame(points.raw):
+            self.feature_names_in_ = np.array(batches.names, dtype=object)
+        return points
+
+    def _read_kernel(self, X: Any, points: Points) -> None:
         self.kernel_ = similarity_of(self.kernel, points, self._default)
         self.kernel_.touch(points)
         check_columns(self, X, reset=True)
-        return points
+
+    def _targets(self, points: Points, y: Any) -> Any:
+        """y, or without it the targets that the source of rows in batches has."""
+        return points.targets if y is None and isinstance(points, StreamedPoints) else y
 
     def _default(self, points: Points) -> Similarity:
         """The default similarity, before its bandwidth is chosen."""
@@ -163,7 +186,10 @@ class LocalEstimator(KernelEstimator):
 
     def _choose(self, loss: Callable[[Matrix, Matrix], Any]) -> None:
         """Set the bandwidth of `kernel_` by the parameter `bandwidth`."""
-        rows, bandwidth = self._rows, self._chosen_bandwidth()
+        rows, v, bandwidth = self._rows, self._v, self._chosen_bandwidth()
+        points = rows.points
+        if isinstance(points, StreamedPoints):
+            rows, v = replace(rows, points=points.sample, y=rows.y[points.at]), v[points.at]
         self.loo_loss_: float | None = None
         self.status_ = "kernel as given"
         if isinstance(bandwidth, str) and bandwidth in ("loo", "loo-common"):
@@ -171,7 +197,7 @@ class LocalEstimator(KernelEstimator):
             sparse = isinstance(start, ByWidth) and sp.issparse(rows.points.vectors())
             if isinstance(start, ByWidth) and not sparse and not common and "sigma" not in start.fixed:
                 start = with_bandwidth(start, by_rule("spread", start, rows.points), rows.points)
-            tuned = loo_bandwidth(start, rows.points, loss(rows.y, self._v), degree=self._degree, common=common)
+            tuned = loo_bandwidth(start, rows.points, loss(rows.y, v), degree=self._degree, common=common)
             self.kernel_ = tuned.kernel
             self.status_ = "bandwidth not chosen: there is one row"
             if len(rows) > 1:
@@ -184,11 +210,22 @@ class LocalEstimator(KernelEstimator):
         elif bandwidth is not None:
             self.kernel_ = with_bandwidth(self.kernel_, bandwidth, rows.points)
             self.status_ = "bandwidth as given"
+        by_rule_on_sample = isinstance(bandwidth, str) and isinstance(self.kernel_, ByWidth) and len(rows) < points.n
+        if isinstance(points, StreamedPoints) and by_rule_on_sample:
+            narrower = points.narrower(rows.points.vectors().shape[1])
+            self.kernel_ = with_bandwidth(self.kernel_, narrower * np.asarray(self.kernel_.sigma), rows.points)
+            self.status_ += f", on {len(rows):,} of {points.n:,} rows, times {narrower:.3g} for all of them"
         require_nonnegative(self.kernel_, rows.points)
         self.bandwidth_ = self.kernel_.sigma if isinstance(self.kernel_, ByWidth) else None
 
     def _append(self, new: Rows) -> Rows:
         """The rows of the model followed by new ones."""
+        if isinstance(self._rows.points, StreamedPoints):
+            raise InvalidInput(
+                "`partial_fit` needs all rows in memory",
+                got="a model of rows in batches",
+                advice="Add the rows to the source, and fit again.",
+            )
         if self.kernel_.pairwise:
             raise bare_precomputed("`partial_fit` requires a kernel that can be evaluated between old and new rows")
         return appended(self._rows, new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,21 @@ class NadarayaWatsonRegressor(LocalSmoother):
     _: KW_ONLY
     bandwidth: Any = None
 
+    _in_batches: ClassVar[bool] = True
+    _keeps_rows: ClassVar[bool] = True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and targets y, shape (n,) or (n, t), and choose the bandwidth.
 
         A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
         left out. (But bandwidth="loo" and `loo_predictions_` leave out a row with all its weight.)
+
+        Rows of a `Batches` or of Dask stay where they are, on disk or with the workers, and `predict` sums over them;
+        leave-one-out and standard errors need rows in memory. A rule named by `bandwidth` chooses on a sample of s
+        rows, times (s/n)^(1/(d+4)).
         """
-        self._rows = Rows.of(self._points(X), y, sample_weight)
+        points = self._points(X)
+        self._rows = Rows.of(points, self._targets(points, y), sample_weight)
         self._forget()
         self._choose_by_error()
         return self
@@ -131,11 +139,16 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
     _: KW_ONLY
     bandwidth: Any = None
 
+    _in_batches: ClassVar[bool] = True
+    _keeps_rows: ClassVar[bool] = True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and their labels y, of any kind, and choose the bandwidth.
 
         A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
         left out. (But bandwidth="loo" leaves out a row with all its weight.)
+
+        Rows of a `Batches` or of Dask stay where they are, as for `NadarayaWatsonRegressor`.
         """
         return self._start(X, y, None, sample_weight)
 
@@ -204,7 +217,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     def _start(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         points = self._points(X)
-        row_labels = labels(y, points.n, "NadarayaWatsonRegressor")
+        row_labels = labels(self._targets(points, y), points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
         self.classes_ = _union(None, classes, row_labels if w is None else row_labels[w > 0])
         self._rows = Rows.of(points, _indicators(row_labels, self.classes_), sample_weight)

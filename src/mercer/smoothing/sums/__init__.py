@@ -18,7 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
+from mercer.data.batches import Batches
+from mercer.data.dask_rows import DaskRows
 from mercer.data.points import Points
+from mercer.data.sampling import StreamedPoints
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
@@ -92,7 +96,7 @@ def sums(
     similarity : Similarity
         w, a kernel or a smoothing weight, on any objects.
     x : Points
-        The n data points, prepared by `similarity.prepare`.
+        The n data points, prepared by `similarity.prepare`; or all rows of a source as `StreamedPoints`.
     V : Float
         (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights. A broadcast row (such as
         np.broadcast_to(1.0, (n, 1))) is known to be the same everywhere.
@@ -121,6 +125,14 @@ def sums(
     >>> (total[:, 1] / total[:, 0]).round(6)
     array([5., 7.])
     """
+    if isinstance(x, StreamedPoints):
+        if z is None:
+            raise InvalidInput(
+                "Leave-one-out, standard errors and intervals need all rows in memory",
+                got="a model of rows in batches",
+                advice="Fit a sample of the rows as an array.",
+            )
+        return over_batches(similarity, x.batches, V, z, degree=degree, scale=scale, tolerance=tolerance)
     V, factors, d = _checked(similarity, x, V, z, degree, exclude, scale, tolerance)
     powers = exponents(d, degree)
     remote = _remote(similarity, x, z, factors)
@@ -131,6 +143,59 @@ def sums(
         return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
     X, Z = _dense(x), None if z is None else _dense(z)
     return Sums(*fast_sums(chosen.path, similarity, X, V, Z, powers, exclude, factors, tolerance))
+
+
+# --- rows in batches --------------------------------------------------------------------------------------------------
+
+
+def over_batches(
+    similarity: Similarity, rows: Batches, V: Float, z: Points, *, degree: int = 0, scale: Any = None, tolerance: float
+) -> Sums:
+    """The sums over all rows of a source, batch by batch, or on the workers of a cluster: only the sums come back.
+
+    >>> import mercer as mc
+    >>> X = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> k, z = mc.Gaussian(0.1), mc.Gaussian(0.1).prepare([[0.5]])
+    >>> found = over_batches(k, mc.Batches(X), np.ones((50, 1)), z, tolerance=1e-8)
+    >>> bool(np.allclose(found.values[0, 0], k(X, [[0.5]]).sum()))
+    True
+    """
+    work = similarity, z, degree, scale, tolerance
+    if isinstance(rows, DaskRows):
+        try:
+            total: Sums = rows.sum(_part_on_worker, [rows.cluster.value(work)], (V,), _merged)
+        finally:
+            rows.cluster.forget(V)
+        return total
+    start, found = 0, None
+    for X, _ in rows:
+        new = _part(work, X, V[start : start + len(X)])
+        start, found = start + len(X), new if found is None else _merged(found, new)
+    if found is None or start != len(V):
+        raise InvalidInput(
+            f"A source of rows must return the same {len(V):,} rows at every pass",
+            got=f"{start:,} rows",
+            advice="Pass a function that starts anew whenever it is called.",
+        )
+    return found
+
+
+def _part(sent: tuple[Similarity, Points, int, Any, float], X: Any, V: Float) -> Sums:
+    similarity, z, degree, scale, tolerance = sent
+    all_rows = np.broadcast_to(V, (len(X), V.shape[1]))  # one row that was sent stands for equal ones
+    return sums(similarity, similarity.prepare(X), all_rows, z, degree=degree, scale=scale, tolerance=tolerance)
+
+
+def _part_on_worker(sent: tuple[Similarity, Points, int, Any, float], X: Any, V: Float) -> Sums:
+    with threads.alone():
+        return _part(sent, X, V)
+
+
+def _merged(*parts: Sums) -> Sums:
+    """The sum of several sums, in units of the largest at each query."""
+    scale = np.max([part.log_scale for part in parts], axis=0)
+    unit = np.where(np.isfinite(scale), scale, 0.0)
+    return Sums(scale, np.sum([np.exp(p.log_scale - unit)[:, None, None] * p.totals for p in parts], axis=0))
 
 
 def _dense(points: Points) -> Float:
