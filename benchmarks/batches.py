@@ -12,17 +12,14 @@ Memory is the peak of the whole process. The error is that of 5 000 other points
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from measure import alone, judge, machine, table, timed
+from measure import alone, draw_growth, held, judge, machine, sizes_parser, table, timed
 from scale import ALPHA, SIGMA, TEST, D, data
 
 SIZES, QUICK = (100_000, 1_000_000, 10_000_000), (2_000, 20_000)
@@ -47,11 +44,10 @@ def child(n: int, folder: str) -> None:
     Z, _, f = data(TEST, 1)
     model = mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, n_centers=CENTERS, budget=BUDGET)
     seconds, _ = timed(lambda: model.fit(folder, target="y"))
-    unit = 1024 if sys.platform != "darwin" else 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    mb = held("VmHWM")
     queries = pl.DataFrame(Z, schema=[f"x{j}" for j in range(D)])
     error = float(np.sqrt(np.mean((model.predict(queries) - f) ** 2)))
-    print(n, seconds, peak, error, model.residual_)
+    print(n, seconds, mb, error, model.residual_)
 
 
 def run(n: int) -> dict[str, float]:
@@ -61,31 +57,8 @@ def run(n: int) -> dict[str, float]:
         return dict(zip(FIGURES, alone(__file__, {"n": n, "folder": folder}), strict=True))
 
 
-def draw(runs: list[dict[str, float]], path: str) -> None:
-    """Seconds by the number of rows, beside a line of slope one."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    n, seconds = np.array([r["n"] for r in runs]), np.array([r["seconds"] for r in runs])
-    axes.loglog(n, seconds, "s-", label="measured")
-    axes.loglog(n, seconds[-1] * n / n[-1], "k:", label="proportional to the rows")
-    axes.set(xlabel="rows", ylabel="seconds of fit", title=f"From Parquet, {CENTERS:,} centres, {D} columns")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest number of rows")
-    parser.add_argument("--plot", help="draw the times to this file")
-    parser.add_argument("--out", help="write the figures as JSON to this file")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = sizes_parser(__doc__, SIZES[-1]).parse_args()
     if args.child:
         child(**json.loads(args.child))
         return
@@ -108,7 +81,9 @@ def main() -> None:
     ]
     table(["rows", "time", "µs per row", "MB", "error"], rows)
     if args.plot:
-        draw(runs, args.plot)
+        n, seconds = [r["n"] for r in runs], [r["seconds"] for r in runs]
+        lines = {"measured": ("s-", seconds), "proportional to the rows": ("k:", [seconds[-1] * i / n[-1] for i in n])}
+        draw_growth(args.plot, f"From Parquet, {CENTERS:,} centres, {D} columns", n, lines)
     if not args.quick and len(runs) > 1:
         first, last = runs[0], runs[-1]
         linear = last["n"] / first["n"] * first["seconds"] / last["seconds"]

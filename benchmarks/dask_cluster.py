@@ -3,6 +3,9 @@
     python benchmarks/dask_cluster.py            # about two minutes on two idle cores
     python benchmarks/dask_cluster.py --quick    # small sizes: does it run?
 
+On an idle machine only: Dask's own threads on workers (its profiler, heartbeats) work by the clock, so that a pass that
+waits for other processes counts more of their processor time.
+
 The work is Φᵀ(Φ v) on m centres, one iteration of a fit on centres, float32 rows. Times are the shortest of several
 passes, in turns. Processor time is that of all processes together, which other work on the machine does not lengthen;
 the constants are made from it. Two workers with one thread each stand beside two threads of this process. The overhead
@@ -200,7 +203,7 @@ def measured(n: int, m: int, rounds: int) -> tuple[Constants, dict[str, float]]:
     there_rows = there_rows.astype(np.float32)  # made on the workers
     X = there_rows.compute(scheduler="threads")
     k, V = mc.Gaussian(float(np.sqrt(COLUMNS))), np.ones((m, 1))
-    few, fewer = k.prepare(X[:m]), k.prepare(X[:8])
+    few, fewer = k.prepare(X[:m].copy()), k.prepare(X[:8].copy())  # a view of the rows would be copied per block
     here = mc.gram.of(k, X).low_rank(few, np.float32, budget=64 * m * m)
     assert not here.stored
     runs: dict[str, list[Pass]] = {"threads": [], "cluster": [], "overhead": []}

@@ -6,6 +6,7 @@ comparison for the plots. All four write to a result file if `run.py` runs the s
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import json
@@ -94,6 +95,33 @@ def alone(script: str, order: dict[str, Any], **environment: str) -> list[float]
         env={**os.environ, **environment},
     )
     return [float(word) for word in answer.stdout.split()]
+
+
+def sizes_parser(description: str | None, most: int) -> argparse.ArgumentParser:
+    """The arguments of a script that fits growing numbers of rows, each in a process of its own."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--most", type=int, default=most, help="the largest number of rows")
+    parser.add_argument("--plot", help="draw the times to this file")
+    parser.add_argument("--out", help="write the figures as JSON to this file")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    return parser
+
+
+def draw_growth(path: str, title: str, rows: list[float], lines: dict[str, tuple[str, list[float]]]) -> None:
+    """Seconds by the number of rows, both in logarithms: each line is (style, seconds) by its label."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for label, (style, seconds) in lines.items():
+        axes.loglog(rows, seconds, style, label=label)
+    axes.set(xlabel="rows", ylabel="seconds of fit", title=title)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 
 import cloudpickle
@@ -503,7 +504,8 @@ from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="1GB") as cluster:
         print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
+        for line in sys.stdin:
+            cluster.scale(int(line))
 """
 
 
@@ -554,6 +556,23 @@ def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path,
     np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-6)
     assert nothing_left()
 
+    # The cluster shrinks and grows in the middle of a fit.
+    sizes = []
+
+    def resize(step):
+        count = {1: 1, 2: 2}.get(step.iteration)
+        if count is not None:
+            scheduler.stdin.write(f"{count}\n")
+            scheduler.stdin.flush()
+            while len(client.nthreads()) != count:
+                time.sleep(0.01)
+            sizes.append(count)
+
+    model = make(progress=lambda step: resize(step) or True).fit(rows, y, w)
+    assert sizes == [1, 2]
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-6)
+    assert nothing_left()
+
     # An interrupt releases everything, and the model stays what it was.
     def interrupt(step):
         raise KeyboardInterrupt
@@ -580,6 +599,25 @@ def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path,
         there = search.fit(X[:80], labels[:80]).cv_results_
     np.testing.assert_array_equal(there["mean_test_accuracy"], here)
     assert os.getpid() not in {*there["split0_test_process"], *there["split1_test_process"]}
+
+    # So does `tune`, for every criterion, with the scores of this process.
+    for estimator, targets, by in (
+        (mc.KernelRidge(mc.Gaussian(1.0)), y, "loo"),
+        (mc.KernelRidge(mc.Gaussian(1.0)), y, 2),
+        (mc.SVC(mc.Gaussian(1.0)), labels, 2),
+    ):
+        grid = {"kernel__sigma": [0.5, 1.5], "C" if by == 2 and targets is labels else "alpha": [0.1, 1.0]}
+        found = [mc.tune(estimator, X[:60], targets[:60], by=by, grid=grid, client=where) for where in (None, client)]
+        here, there = (model.tuning_ for model in found)
+        assert there.parameters == here.parameters
+        np.testing.assert_allclose(there.grid.scores, here.grid.scores, rtol=1e-9)
+    assert nothing_left()
+    with pytest.raises(mc.InvalidInput, match=r"`client` needs candidates.*a search by gradient"):
+        mc.tune(mc.KernelRidge(mc.Gaussian(1.0)), X, y, client=client)
+
+    # Large values go to the workers in parts, which stay under the size of graphs of which Dask warns.
+    monkeypatch.setattr(cluster_module, "MESSAGE", 1000)
+    assert cluster_module.Cluster(client).each(lambda A, i: A[i], X, [(0,), (7,)])[1].tolist() == X[7].tolist()
 
     # The command line.
     path, out = str(written(tmp_path)), str(tmp_path / "rows.mercer")

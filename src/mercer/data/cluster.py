@@ -8,6 +8,7 @@ repeated, too.
 from __future__ import annotations
 
 import contextlib
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
@@ -91,6 +92,7 @@ class Cluster:
 
     def __init__(self, client: Any = None) -> None:
         try:
+            import cloudpickle  # type: ignore[import-untyped]
             import dask
             from dask.delayed import delayed
         except ImportError:
@@ -99,6 +101,7 @@ class Cluster:
                 got="an installation without it",
                 advice='Install it with: pip install "mercer[dask]"',
             ) from None
+        self._dumps = cloudpickle.dumps
         self._config, self._delayed, self.client = dask.config, delayed, _active() if client is None else client
         self._sent: dict[int, tuple[Array, list[slice], list[Any]]] = {}
         self._kept: list[Any] = []
@@ -145,6 +148,28 @@ class Cluster:
         kept = self._persisted(tasks)
         self._kept += kept
         return kept
+
+    def shipped(self, value: Any) -> Any:
+        """A value of any size for many computations, sent once, which stays on the workers."""
+        if self.client is None:
+            return self.value(value)
+        packed = np.frombuffer(self._dumps(value), np.uint8)
+        parts = [self._persisted([self.value(packed[i : i + MESSAGE])])[0] for i in range(0, len(packed), MESSAGE)]
+        (there,) = self.kept([self.task(_unpacked, *parts)])
+        return there
+
+    def each(self, function: Callable[..., Any], shared: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """function(shared, *arguments) for every tuple of arguments, in their order; `shared` is sent once.
+
+        >>> Cluster().each(pow, 2, [(1,), (3,)])
+        [2, 8]
+        """
+        self.keeping = True
+        there = self.shipped(shared)
+        try:
+            return list(self.result(self.task(listed, *[self.task(function, there, *some) for some in arguments])))
+        finally:
+            self.release()
 
     def sent(self, A: Array, spans: list[slice]) -> list[Any]:
         """The rows of an array in these spans, sent once, which stay on the workers; one row if all of them are equal.
@@ -278,6 +303,15 @@ def _lost(client: Any, reason: str) -> ClusterLost:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def listed(*parts: Any) -> list[Any]:
+    """The results of several tasks, as one task."""
+    return list(parts)
+
+
+def _unpacked(*parts: Array) -> Any:
+    return pickle.loads(b"".join(part.tobytes() for part in parts))
 
 
 # -- lazy results ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.batches import Batches, joined
-from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, require_rows, row_blocks, whole_rows
+from mercer.data.cluster import SHARE, Array, Cluster, is_frame_of_dask, listed, require_rows, row_blocks, whole_rows
 from mercer.data.digests import Keys, digest_at
 from mercer.data.frames import is_frame
 from mercer.data.frames import rows as rows_of
@@ -189,7 +189,7 @@ class DaskRows(Batches):
         if not is_frame_of_dask(X) and not np.isnan(whole_rows(X).chunks[0]).any():
             return [int(length) for length in whole_rows(X).chunks[0]]
         counts = [self.cluster.task(len, block) for block in blocks]
-        return list(self.cluster.result(self.cluster.task(_listed, *counts)))
+        return list(self.cluster.result(self.cluster.task(listed, *counts)))
 
     # -- work on the rows ---------------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class DaskRows(Batches):
 
     def map(self, work: Callable[..., Any], shared: list[Any], arrays: tuple[Array | None, ...] = ()) -> list[Any]:
         """work(*shared, rows, *slices of the arrays) of every piece, in their order, here."""
-        return list(self._passed(self.cluster.task(_listed, *self._calls(work, shared, arrays))))
+        return list(self._passed(self.cluster.task(listed, *self._calls(work, shared, arrays))))
 
     def _passed(self, task: Any) -> Any:
         """The value of a task that uses all rows."""
@@ -233,7 +233,7 @@ class DaskRows(Batches):
                 calls.append((piece, index[start:stop] - span.start))
             start = int(stop)
         parts = [self.cluster.task(_rows, *call) for call in calls]
-        return reduce(joined, self.cluster.result(self.cluster.task(_listed, *parts)))
+        return reduce(joined, self.cluster.result(self.cluster.task(listed, *parts)))
 
     def at(self, positions: Any) -> tuple[Any, Array | None]:
         index, y = np.unique(np.asarray(positions, dtype=np.int64)), self.targets()
@@ -344,10 +344,6 @@ def _added(*parts: Array) -> Array:
 def _added_digests(*parts: Keys | None) -> Keys | None:
     known = [part for part in parts if part is not None]
     return _added(*known) if len(known) == len(parts) else None
-
-
-def _listed(*parts: Any) -> list[Any]:
-    return list(parts)
 
 
 def _rows(X: Any, index: Index) -> Any:

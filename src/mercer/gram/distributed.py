@@ -60,8 +60,7 @@ class DistributedNystrom(StreamedNystrom):
         super().__init__(gram, centers, dtype, budget, least)
         assert isinstance(gram.batches, DaskRows)
         self.rows = gram.batches
-        columns = self.rows.cluster.value(Columns(gram.kernel, self.centers, self.dtype))
-        (self.columns,) = self.rows.cluster.kept([columns])
+        self.columns = self.rows.cluster.shipped(Columns(gram.kernel, self.centers, self.dtype))
 
     def normal(self, V: Matrix, between: Callable[[slice, Matrix], Matrix] | None = None) -> Matrix:
         W = self.coefficients(V).astype(self.dtype)
@@ -106,7 +105,7 @@ class DistributedNystrom(StreamedNystrom):
 
     def _of_all_rows(self, roots: Matrix | None, tail: Matrix | None, ridge: float) -> Matrix:
         """`normal_matrix` of all rows, summed on the workers."""
-        L, s = self.rows.cluster.value(self.L.astype(self.dtype)), None if roots is None else roots[:, None]
+        L, s = self.rows.cluster.shipped(self.L.astype(self.dtype)), None if roots is None else roots[:, None]
         H = self._sum(_square, [self.columns, L], s)
         if tail is not None:
             G = self.whiten(self._sum(_adjoint, [self.columns], tail if s is None else s * tail))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer.data.cluster import Cluster
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, training_points
@@ -36,6 +37,7 @@ def tune(
     n_restarts: int = 2,
     sample_weight: Any = None,
     random_state: int = 0,
+    client: Any = None,
 ) -> Any:
     """A fitted clone of the model with the kernel's free parameters and alpha that suit the data best.
 
@@ -68,6 +70,9 @@ def tune(
         As for `fit`. A weight is not a repetition here: of two equal rows, one predicts the other.
     random_state : int
         Seed of restarts, samples and folds.
+    client : distributed.Client or None
+        The client of a Dask cluster on whose workers candidates are tried, each with each fold as a task; the rows are
+        sent once. The last fit runs in this process, as all of it does by default. Kernel ridge needs a `grid` for it.
 
     Returns
     -------
@@ -88,10 +93,11 @@ def tune(
     0.1
     """
     by = by if cv is None else cv
+    cluster = None if client is None else Cluster(client)
     if isinstance(model, FoldTunable) and not isinstance(model, type):
         return tune_margin(
             model, X, y, cv=5 if by is None else by, grid=grid, hold=hold, sample_weight=sample_weight,
-            random_state=random_state,
+            random_state=random_state, cluster=cluster,
         )  # fmt: skip
     if isinstance(model, type) or not isinstance(model, RidgeTunable):
         raise InvalidInput(
@@ -108,6 +114,12 @@ def tune(
     kernel = problem.kernel
     kernel.touch(rows.points)
     if grid is None:
+        if cluster is not None:
+            raise InvalidInput(
+                "`client` needs candidates that are tried side by side",
+                got="a search by gradient, in which each step follows from the one before",
+                advice="Pass a grid such as {'alpha': [0.1, 1.0], 'kernel__sigma': [0.5, 1.0, 2.0]}, or no client.",
+            )
         if not isinstance(by, str):
             raise InvalidInput(
                 'Without `grid`, `by` must be "loo" or "evidence"',
@@ -121,7 +133,7 @@ def tune(
             hold=hold, n_restarts=n_restarts, random_state=random_state,
         )  # fmt: skip
     else:
-        tuned = _on_grid(model, problem, rows, by, grid, random_state)
+        tuned = _on_grid(model, problem, rows, by, grid, random_state, cluster)
     tuned = _against_the_mean(tuned, problem.y, rows.roots)
     changes = tuned.parameters | ({"tune": None} if "tune" in parameters else {})
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -186,7 +198,13 @@ def _against_the_mean(tuned: Tuned, Y: Matrix, roots: Matrix | None) -> Tuned:
 
 
 def _on_grid(
-    model: Any, problem: RidgeProblem, rows: Rows, by: Any, grid: Mapping[str, Any], random_state: int
+    model: Any,
+    problem: RidgeProblem,
+    rows: Rows,
+    by: Any,
+    grid: Mapping[str, Any],
+    random_state: int,
+    cluster: Cluster | None,
 ) -> Tuned:
     """The best of a grid: rules X → kernel are resolved on the training rows of each fold."""
     began = time.perf_counter()
@@ -201,7 +219,7 @@ def _on_grid(
         y[rows.kept] = rows.y
         folds = make_folds(n, by, y=rows.shaped(y), weights=weights, random_state=random_state)
         by = [Fold(*(np.searchsorted(rows.kept, part) for part in fold)) for fold in folds]
-    table = evaluate_grid(kernels, alphas, rows.points, problem.y, rows.roots, problem.tail, by)
+    table = evaluate_grid(kernels, alphas, rows.points, problem.y, rows.roots, problem.tail, by, cluster)
     notes = tuple(f"The best {axis} is at the edge of the grid: widen it." for axis in table.at_edge)
     return Tuned(
         table.parameters,

@@ -20,6 +20,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
 
 from mercer import threads
+from mercer.data.cluster import Cluster
 from mercer.data.frames import unframed
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
@@ -52,17 +53,20 @@ class MachineFolds(GridCriterion):
         folds: Sequence[Fold],
         Cs: Matrix,
         candidates: Sequence[Recipe],
+        cluster: Cluster | None = None,
     ) -> None:
         self.model, self.points, self.y, self.w, self.folds, self.Cs = model, points, y, w, folds, Cs
-        self.candidates = candidates
-        self.train = [points.take(train) for train, _ in folds]
+        self.candidates, self._cluster = candidates, cluster
         self.rounds = (range(len(folds)),)
         score = "accuracy" if is_classifier(model) else "D² (pinball)" if hasattr(model, "quantile") else "R²"
         self.measure = Measure(f"{len(folds)}-fold {score}", f"mean {score} of {len(folds)} folds", greater=True)
 
     def scores(self) -> Matrix:
         """The score of every candidate, C and fold."""
-        return run_grid(self, np.ones((len(self.candidates), len(self.Cs)), dtype=bool))
+        return run_grid(self, np.ones((len(self.candidates), len(self.Cs)), dtype=bool), self._cluster)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cluster": None}  # a worker evaluates, and starts no tasks
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
         """Score a path for each candidate and fold."""
@@ -73,14 +77,14 @@ class MachineFolds(GridCriterion):
                     return
                 scores[i, :, fold] = self.along(self.candidates[i], fold)
 
-        tasks = list(product(range(len(self.candidates)), folds))
+        tasks = list(product(np.flatnonzero(racing.any(axis=1)).tolist(), folds))
         shares = min(threads.n_threads(), len(tasks))
         threads.run([partial(job, tasks[share::shares]) for share in range(shares)])
 
     def along(self, candidate: Recipe, fold: int) -> list[float]:
         """The scores of one candidate on one fold, for growing C."""
         train, test = self.folds[fold]
-        kernel = candidate(self.train[fold])
+        kernel = candidate(self.points.once(("training rows", fold), lambda: self.points.take(train)))
         machine = clone(self.model).set_params(kernel=kernel, **candidate.others)
         weighted = {} if self.w is None else {"sample_weight": self.w[train]}
         path = machine.path(_part(kernel, self.points, train, train), self.y[train], self.Cs, **weighted)
@@ -118,6 +122,7 @@ def tune_margin(
     hold: Iterable[str] = (),
     sample_weight: Any = None,
     random_state: int = 0,
+    cluster: Cluster | None = None,
 ) -> Any:
     """A fitted clone of the machine with the C and kernel of the best mean score over the folds.
 
@@ -144,7 +149,8 @@ def tune_margin(
         As for `fit`; the rows of a fold are scored by their weight, and rows of weight 0 are in no fold.
     random_state : int
         Seed of the folds.
-
+    cluster : Cluster or None
+        Where the candidates are tried, by default in this process.
     """
     began = time.perf_counter()
     points = training_points(X)
@@ -166,7 +172,7 @@ def tune_margin(
     whole = points if len(kept) == points.n else points.take(kept)
     stratify = stratified(model, targets[kept])
     folds = make_folds(points.n, cv, y=targets, stratify=stratify, weights=w, random_state=random_state)
-    compare = partial(MachineFolds, model, points, targets, w, folds)
+    compare = partial(MachineFolds, model, points, targets, w, folds, cluster=cluster)
     if grid is None:
         spread = 1.0 if is_classifier(model) else _spread(targets, w)
         candidates, Cs, scores = _searched(compare, model, whole, hold, spread)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import gram, threads
+from mercer.data.cluster import Cluster
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
@@ -165,15 +166,35 @@ class GridCriterion(ABC):
         return racing
 
 
-def run_grid(criterion: GridCriterion, racing: Mask) -> Matrix:
-    """The scores of the candidates that are `racing`, shape (k, a, folds), round by round; NaN elsewhere."""
+def run_grid(criterion: GridCriterion, racing: Mask, cluster: Cluster | None = None) -> Matrix:
+    """The scores of the candidates that are `racing`, shape (k, a, folds), round by round; NaN elsewhere.
+
+    On a cluster every kernel and fold is a task, to whose workers the data goes once, and no candidate leaves early.
+    """
     scores = np.full((*racing.shape, sum(len(folds) for folds in criterion.rounds)), np.nan)
+    if cluster is not None:
+        every = [fold for part in criterion.rounds for fold in part]
+        tasks = [(int(i), fold) for i in np.flatnonzero(racing.any(axis=1)) for fold in every]
+        found = cluster.each(_on_worker, (criterion, racing, scores.shape), tasks)
+        for (i, fold), values in zip(tasks, found):
+            scores[i, :, fold] = values
+        return scores
     for folds in criterion.rounds:
         criterion.evaluate(racing, folds, scores)
         racing = criterion.still(racing, scores)
         if not racing.any():
             break
     return scores
+
+
+def _on_worker(sent: tuple[GridCriterion, Mask, tuple[int, ...]], i: int, fold: int) -> Matrix:
+    """The scores of one kernel on one fold."""
+    criterion, racing, shape = sent
+    only, scores = np.zeros_like(racing), np.full(shape, np.nan)
+    only[i] = racing[i]
+    with threads.alone():
+        criterion.evaluate(only, [fold], scores)
+    return scores[i, :, fold]
 
 
 # -- least squares -----------------------------------------------------------------------------------------------------
@@ -187,6 +208,7 @@ def evaluate_grid(
     roots: Matrix | None = None,
     tail: Matrix | None = None,
     by: str | int | list[Fold] = "loo",
+    cluster: Cluster | None = None,
 ) -> Grid:
     """Every kernel with every alpha: leave-one-out errors, evidences, or R² over folds.
 
@@ -202,6 +224,8 @@ def evaluate_grid(
     by : str, int or list of Fold
         "loo", "evidence", a number of contiguous folds, or folds. R² is averaged over targets and folds, as in
         scikit-learn.
+    cluster : Cluster or None
+        Where the candidates are tried, by default in this process.
 
     Examples
     --------
@@ -220,7 +244,7 @@ def evaluate_grid(
         advice = "Pass 5 for folds, or 'loo'."
         check_choice(by, "by", ("loo", "evidence"), alternative="a number of folds", advice=advice)
         closed = ClosedForm(resolved, alphas, points, y, roots, tail, by)
-        return _solvable(Grid.of(closed.measure, resolved, "alpha", alphas, run_grid(closed, everyone)))
+        return _solvable(Grid.of(closed.measure, resolved, "alpha", alphas, run_grid(closed, everyone, cluster)))
     folds = by if isinstance(by, list) else make_folds(n, by, shuffle=False)
     order = np.concatenate([fold.test for fold in folds])
     if len(order) == n and all(len(fold.train) + len(fold.test) == n for fold in folds):
@@ -231,7 +255,7 @@ def evaluate_grid(
 
     def race(racing: Mask, dtype: type) -> Grid:
         criterion = FoldErrors(kernels, alphas, points, y, roots, tail, folds, dtype)
-        scores = run_grid(criterion, racing)
+        scores = run_grid(criterion, racing, cluster)
         return _solvable(Grid.of(criterion.measure, resolved, "alpha", alphas, scores))
 
     if n < costs.FLOAT64_ROWS:
@@ -291,14 +315,16 @@ class ClosedForm(GridCriterion):
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
         """Many alphas > 0 are evaluated by one eigendecomposition, others one by one."""
         alphas, y = self.alphas, self.y
-        by_path = self.measure is LOO_ERROR and len(alphas) >= costs.FACTORS
+        by_path = self.measure == LOO_ERROR and len(alphas) >= costs.FACTORS
         # The path is one of log alpha: alpha = 0, which needs a positive definite K, is not on it.
         path = (alphas > 0) & by_path
         if path.any():
-            for i, kernel in enumerate(self.kernels):
-                problem = LeastSquares(gram.of(kernel, self.points), y, np.ones(y.shape[1]), self.roots, self.tail)
+            for i in np.flatnonzero(racing.any(axis=1)).tolist():
+                problem = LeastSquares(
+                    gram.of(self.kernels[i], self.points), y, np.ones(y.shape[1]), self.roots, self.tail
+                )
                 scores[i, path, 0] = path_errors(Eigendecomposition(problem), y, np.log(alphas[path])).mean(axis=1)
-        value: Callable[..., tuple[float, Matrix]] = loo_error if self.measure is LOO_ERROR else log_evidence
+        value: Callable[..., tuple[float, Matrix]] = loo_error if self.measure == LOO_ERROR else log_evidence
         worst = -np.inf if self.measure.greater else np.inf
 
         def job(i: int, j: int) -> None:
