@@ -155,6 +155,18 @@ def advice() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def linked(text: str, own: str) -> str:
+    """Code in a sentence: public names lead to their pages, except to the own one.
+
+    >>> linked("`Matern` or `alpha`", "Gaussian")
+    ':doc:`Matern <Matern>` or ``alpha``'
+    """
+    known = set(mc.__all__) - {own}
+    return re.sub(
+        r"`([^`]+)`", lambda code: f":doc:`{code[1]} <{slug(code[1])}>`" if code[1] in known else f"`{code[0]}`", text
+    )
+
+
 def note(name: str) -> str:
     """The drawing of a kernel, and what a class is for."""
     value = getattr(mc, name)
@@ -162,7 +174,7 @@ def note(name: str) -> str:
     if inspect.isclass(value) and issubclass(value, Similarity) and name not in ("Similarity", "Kernel", "Weight"):
         text += "It has the methods of every :doc:`kernel <Kernel>`, and can be part of any expression.\n\n"
     for purpose, limit in advice().get(name, []):
-        text += f"**Use it for**: {purpose}. **Not if** {limit}.\n\n".replace("`", "``")
+        text += linked(f"**Use it for**: {purpose}. **Not if** {limit}.\n\n", name)
     return text
 
 

@@ -35,7 +35,8 @@ def section(name: str, function: Any, epilog: str) -> str:
             # Of an annotated option, Typer keeps the first name as its default.
             names = [one for one in (info.default, *info.param_decls) if isinstance(one, str) and one.startswith("-")]
             value = f" `{info.metavar.strip()}`" if (info.metavar or "").strip() else ""
-            options.append((", ".join(f"`{one}`" for one in names) + value, choices(kind), f"{info.help}{default}"))
+            sentence = f"{info.help.removesuffix('.')}.{default}"
+            options.append((", ".join(f"`{one}`" for one in names) + value, choices(kind), sentence))
     usage = " ".join(
         ["mercer", name, *(f"[{one}]" if optional else one for one, optional, _ in arguments), "[OPTIONS]"]
     )
