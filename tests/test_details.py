@@ -10,6 +10,7 @@ from sklearn import metrics
 
 import mercer as mc
 from mercer.errors import InvalidInput
+from mercer.models.auto.intervals import dispersion_by_mean
 from mercer.models.conformal import with_intervals
 from mercer.models.judging.by_class import scores_by_class
 from mercer.models.judging.counts import CountFit, count_fit
@@ -187,6 +188,20 @@ def test_dispersion_shows_which_counts_vary_more_than_a_poisson_distribution():
     assert count_fit(poisson, mean - 20) is None
     with pytest.raises(InvalidInput, match="counts"):
         CountFit.of([0.5], [1.0])
+
+
+def test_few_rows_of_negative_binomial_counts_have_a_dispersion_that_rises_with_the_mean():
+    rising, flat = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        mu = rng.choice([4.0, 8.0, 16.0, 32.0], size=110)
+        mixed = rng.poisson(mu * rng.gamma(1.3, 1 / 1.3, size=110)).astype(float)
+        even = rng.negative_binomial(mu / 9.0, 0.1).astype(float)  # a variance of ten times the mean
+        for counts, found in ((mixed, rising), (even, flat)):
+            low, high = dispersion_by_mean(counts, mu)[0](np.array([4.0, 32.0]))
+            found.append(high / low)
+    assert np.median(rising) > 2.5
+    assert 0.4 < np.median(flat) < 2.0
 
 
 def test_intervals_of_overdispersed_counts_are_wider_and_never_below_zero(tmp_path):

@@ -66,7 +66,7 @@ def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     inside = frame.filter(pl.col("progression").is_between("lower", "upper")).height
     voice.say(f"   {inside / len(held_out):.0%} of these {len(held_out)} targets are in their intervals.")
     voice.say()
-    voice.say("4. Feature importance: how much the typical error rises when a column is shuffled", strong=True)
+    voice.say("4. Feature importance: how much the error (RMSE) rises when a column is shuffled", strong=True)
     importance = provenance(loaded).importance
     assert importance is not None  # a table of several columns has one
     voice.say(f"   {most_important(importance)}")

@@ -14,7 +14,11 @@ WIDEST, NAMES = 100, 24
 """The largest width of a line, and the width of the names of options."""
 TOGETHER = (
     (("test_size", "folds", "repeat", "refit"), "Score on a share of the rows (0.2) or by folds; refit."),
-    (("threshold", "positive", "balance"), "Predict a class from f1, cost=A:B or 0.3; or let all classes count alike."),
+    (
+        ("threshold", "positive"),
+        "Predict CLASS (the second of two) from a probability: 0.3, f1 for the best F1, or cost=5:1 if missing it "
+        "costs 5 times as much as a false alarm.",
+    ),
     (("category", "number", "date", "text", "molecule"), "How to read a column; dates also as day=%d/%m/%Y."),
     (("group", "time_column"), "Hold out whole groups or the latest; not features."),
     (("exposure", "weight"), "Target is a count over this; how often a row counts."),

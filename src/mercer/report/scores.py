@@ -24,7 +24,7 @@ DEVIATION = 2.5
 
 
 def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
-    """The scores as tiles, with their meaning, after a sentence about typical errors."""
+    """The scores as tiles, with their meaning, after a sentence about the most important one."""
     classes = judgement.classes is not None
     if classes:
         accuracy = judgement["accuracy"]
@@ -36,7 +36,7 @@ def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
         rmse = judgement["RMSE"]
         always = "One rate for all rows, times the exposure," if judgement.rate else "Always predicting the mean"
         lead = (
-            f"Typical error {number(rmse.value, 3)} (RMSE). {always} would give "
+            f"RMSE {number(rmse.value, 3)}, the root mean squared error. {always} would give "
             f"{number(rmse.baseline, 3)}. {_off_by(truth, judgement)}"
         )
     names = [score.name for score in judgement.scores]

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from mercer.models.residual_scale import KNOTS, ResidualScale
+
 Matrix = NDArray[np.float64]
 # Smaller means and probabilities are replaced by this, so that logarithms and shapes of distributions are finite.
 SMALLEST = 1e-12
@@ -95,6 +97,32 @@ class Counts:
         upper = _first(lambda y: self.at_least(y + 1.0, mu) < level, mu)
         # At a level above ½ the two ends may cross: the interval is then the point where they meet.
         return np.stack([np.minimum(lower, upper), np.maximum(lower, upper)], axis=1)
+
+
+def dispersion_by_mean(y: Matrix, mu: Matrix, weights: Matrix | None = None) -> tuple[ResidualScale, Matrix]:
+    """The variance of counts in units of their mean, as a function of the mean, and for each row from other rows.
+
+    It is one number φ, or 1 + μ/θ as for a negative binomial distribution: the one with the higher log likelihood. A
+    trend of the residuals that is left corrects it. Large means of few rows need the second form, whose trend these
+    rows alone could not prove.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.uniform(1, 40, size=300)
+    >>> scale, _ = dispersion_by_mean(rng.poisson(mu * rng.gamma(2.0, 0.5, size=300)).astype(float), mu)
+    >>> low, high = scale(np.array([2.0, 35.0]))                                    # 1 + μ/2
+    >>> bool(1.0 < low < 4.0), bool(10.0 < high < 30.0)
+    (True, True)
+    """
+    base = np.full(len(y), Counts.of(y, mu, weights).dispersion)
+    beyond = float(np.average((y - mu) ** 2 - mu, weights=weights))
+    if beyond > 0:
+        rising = 1.0 + mu * beyond / max(float(np.average(mu**2, weights=weights)), SMALLEST)
+        logs = (Counts(shape).log_probability(y, mu) for shape in (rising, base))
+        base = rising if np.greater(*(np.average(log, weights=weights) for log in logs)) else base
+    scale, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu * base, SMALLEST), weights)
+    at, first = np.unique(mu, return_index=True)
+    knots = np.unique(np.linspace(0, len(at) - 1, min(len(at), KNOTS)).astype(np.int64))
+    return ResidualScale(at[knots], scale(at[knots]) * base[first][knots]), own * base
 
 
 def _first(holds: Any, mu: Matrix) -> Matrix:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.models.auto.entry import Entry, Problem, descend
-from mercer.models.auto.intervals import SMALLEST, Counts, log_normal
+from mercer.models.auto.intervals import Counts, dispersion_by_mean, log_normal
 from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
 from mercer.models.auto.race import optimism
 from mercer.models.auto.record import compared
@@ -23,7 +23,6 @@ from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LeftOut, LossChoic
 from mercer.models.base import Matrix, Rows
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
-from mercer.models.residual_scale import ResidualScale
 from mercer.models.svm.svr import SVR
 from mercer.models.tune_margin import tune_margin
 from mercer.tuning.trials import Measure, Trial
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 LOSSES = ("auto", "squared", "log", "poisson", "robust")
 # Positive targets with a greater skewness may be better on a logarithmic scale.
 LARGE_SKEW = 1.0
+# A smaller share than this by which tuning lowers the leave-one-out error is not worth a sentence.
+LEAST_OPTIMISM = 0.0005
 # Counts have at most this many different values.
 COUNT_VALUES = 100
 # Residuals beyond this many robust standard deviations are wide; above this share of the rows they are many, and they
@@ -130,7 +131,7 @@ class Poisson(RegressionLoss):
         """The loss with intervals from counts y and their left-out means."""
         w = None if w is None or np.ptp(w) == 0 else w
         if self.task.whole:
-            dispersion, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu, SMALLEST), w)
+            dispersion, own = dispersion_by_mean(y, mu, w)
             return replace(self, response=CountLevels(Counts(own).level(y, mu), w, dispersion))
         return replace(self, response=Residuals.of(mu, y - mu, w))
 
@@ -323,7 +324,10 @@ class Regression(Task):
         if search.clock.stops():
             return best, ""
         best = replace(best, optimism=optimism(search.kernels, search.problem, best.entry.rows, search.rng))
-        return best, f". Tuning on the same rows made the leave-one-out error too small by {1 - 1 / best.optimism:.1%}"
+        share = 1 - 1 / best.optimism
+        if share < LEAST_OPTIMISM:
+            return best, ""
+        return best, f". Tuning on the same rows made the leave-one-out error too small by {share:.1%}"
 
     def logarithm(self, best: RegressionLoss, sample: Sample, search: Search) -> tuple[RegressionLoss, list[str]]:
         """Kernel ridge on log y, its mean by smearing (Duan 1983): used if it is closer on the scale of y."""
