@@ -117,8 +117,8 @@ def dispersion_by_mean(y: Matrix, mu: Matrix, weights: Matrix | None = None) -> 
     beyond = float(np.average((y - mu) ** 2 - mu, weights=weights))
     if beyond > 0:
         rising = 1.0 + mu * beyond / max(float(np.average(mu**2, weights=weights)), SMALLEST)
-        logs = (Counts(shape).log_probability(y, mu) for shape in (rising, base))
-        base = rising if np.greater(*(np.average(log, weights=weights) for log in logs)) else base
+        gain = Counts(rising).log_probability(y, mu) - Counts(base).log_probability(y, mu)
+        base = rising if np.average(gain, weights=weights) > 0 else base
     scale, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu * base, SMALLEST), weights)
     at, first = np.unique(mu, return_index=True)
     knots = np.unique(np.linspace(0, len(at) - 1, min(len(at), KNOTS)).astype(np.int64))
