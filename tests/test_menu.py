@@ -228,3 +228,13 @@ def test_no_prediction_is_negative_if_no_target_is(name, tmp_path):
     again.save(tmp_path / "m.mercer")
     assert mc.load(tmp_path / "m.mercer").predict(far) == pytest.approx(again.predict(far))
     assert menu.fit(name, X, y - 1.0, time=2.0).model.predict(far).min() < 0, "some targets are negative"
+
+
+def test_many_classes_leave_time_for_fewer_rows_of_a_machine(monkeypatch):
+    monkeypatch.setattr(requests, "FEWEST_ROWS", 40)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    rows = [
+        menu.fit("svm", X, rng.integers(0, k, size=600), task="classification", time=1.0).last.rows for k in (2, 12)
+    ]
+    assert rows[1] < rows[0]

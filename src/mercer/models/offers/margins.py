@@ -9,7 +9,7 @@ import numpy as np
 import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.plan import LEAST_TIME, machine_of_rows
+from mercer.models.auto.plan import CALL, LEAST_TIME, machine_of_rows
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 
 FOLDS = 3
@@ -42,7 +42,7 @@ def regressor(request: Request, X: Any, y: Any) -> Any:
 def _by_folds(request: Request, X: Any, y: Any, model: Any, grid: dict[str, list[float]]) -> dict[str, float]:
     """The parameters of the highest mean score over folds, on a sample if there are many rows."""
     fits = FOLDS * int(np.prod([len(values) for values in grid.values()]))
-    planned = request.sizes(y, lambda r: fits * machine_of_rows(r * (FOLDS - 1) / FOLDS), SEARCH_SHARE)
+    planned = request.sizes(y, lambda r: fits * _cost(request, y, r * (FOLDS - 1) / FOLDS), SEARCH_SHARE)
     sizes = " × ".join(str(len(values)) for values in grid.values())
 
     def search(X: Any, y: Any, weighted: dict[str, Any]) -> dict[str, float]:
@@ -57,11 +57,17 @@ def _by_folds(request: Request, X: Any, y: Any, model: Any, grid: dict[str, list
     return chosen
 
 
+def _cost(request: Request, y: Any, rows: float) -> float:
+    """Seconds for a machine of this many rows: each pair of classes is a problem of its own, however small it is."""
+    k = len(np.unique(y)) if request.task == "classification" else 2
+    return machine_of_rows(rows) + CALL * (k * (k - 1) // 2 - 1)
+
+
 def _last(request: Request, model: Any, X: Any, y: Any, fits: int) -> Any:
     """The machine of as many rows as the plan allows; it reports its duality gap."""
     from sklearn.base import clone
 
-    planned = request.sizes(y, lambda r: fits * machine_of_rows(r), FIT_SHARE)
+    planned = request.sizes(y, lambda r: fits * _cost(request, y, r), FIT_SHARE)
 
     def fit(X: Any, y: Any, weighted: dict[str, Any]) -> Any:
         request.progress(f"support vector machine of {len(y):,} rows")
