@@ -2,6 +2,7 @@
 
     python benchmarks/large_examples.py --data DIR               # or set MERCER_DATA; about ten minutes on two cores
     python benchmarks/large_examples.py --data DIR --only bike --time 10
+    python benchmarks/large_examples.py --data DIR --quick       # 2 000 rows of each, 2 seconds: does it run?
     python benchmarks/large_examples.py --data DIR --out FILE    # also write the figures as JSON
 
 Every table is split once, 80 % for training and 20 % for the test, by the seed 0. The training part is written to a
@@ -31,6 +32,7 @@ import mercer as mc
 from measure import machine, table, timed
 
 SEED, SHARE = 0, 0.2
+QUICK_ROWS, QUICK_SECONDS = 2_000, 2.0
 
 
 class Example(NamedTuple):
@@ -51,12 +53,12 @@ EXAMPLES = {
 }
 
 
-def split(example: Example, folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows for training and for the test."""
+def split(example: Example, folder: Path, most: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows for training and for the test, of all or of the first `most` in random order."""
     path = folder / example.file
     frame = (pl.read_parquet if path.suffix == ".parquet" else pl.read_csv)(path).drop(example.drop)
-    order = np.random.default_rng(SEED).permutation(frame.height)
-    count = round(SHARE * frame.height)
+    order = np.random.default_rng(SEED).permutation(frame.height)[:most]
+    count = round(SHARE * len(order))
     return frame[np.sort(order[count:])], frame[np.sort(order[:count])]
 
 
@@ -81,10 +83,10 @@ def boosted(example: Example, train: pl.DataFrame, test: pl.DataFrame) -> np.nda
     return np.asarray(model.fit(features(train), y, w).predict(features(test)))
 
 
-def run(name: str, folder: Path, seconds: float) -> dict[str, Any]:
+def run(name: str, folder: Path, seconds: float, most: int | None = None) -> dict[str, Any]:
     """The figures of one table."""
     example = EXAMPLES[name]
-    train, test = split(example, folder)
+    train, test = split(example, folder, most)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "train.parquet"
         train.write_parquet(path)
@@ -111,6 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="the folder of the files")
     parser.add_argument("--only", choices=EXAMPLES, help="one table only")
+    parser.add_argument("--quick", action="store_true", help="few rows, to see that it runs")
     parser.add_argument("--time", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--out", help="write the figures as JSON to this file")
     args = parser.parse_args()
@@ -119,7 +122,8 @@ def main() -> None:
     machine()
     runs = []
     for name in [args.only] if args.only else EXAMPLES:
-        runs.append(run(name, Path(args.data), args.time))
+        seconds, most = (QUICK_SECONDS, QUICK_ROWS) if args.quick else (args.time, None)
+        runs.append(run(name, Path(args.data), seconds, most))
         print(runs[-1], flush=True)
         if args.out:
             Path(args.out).write_text(json.dumps(runs, indent=1) + "\n")
