@@ -4,7 +4,7 @@
     python benchmarks/full_kernel.py --peers PYTHON --quick       # a minute, 2 000 rows: does it run?
     python benchmarks/full_kernel.py --peers PYTHON --plot FILE   # also draw error against time (needs matplotlib)
 
-PYTHON is the interpreter of an environment of its own for the peers, which are no dependencies of Mercer:
+PYTHON (or MERCER_PEERS) is the interpreter of an environment of its own for the peers, which Mercer does not depend on:
 
     python -m venv /tmp/peers
     /tmp/peers/bin/pip install torch==2.13.0 gpytorch pykeops falkon     # those that install
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -167,7 +168,8 @@ def draw(runs: dict[str, list[tuple[float, float]]], n: int, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--peers", default=sys.executable, help="the interpreter that has the peers")
+    peers = os.environ.get("MERCER_PEERS", sys.executable)
+    parser.add_argument("--peers", default=peers, help="the interpreter that has the peers, or set MERCER_PEERS")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--quick", action="store_true", help="few rows, to see that it runs")
     parser.add_argument("--plot", help="draw error against time to this file")

@@ -50,6 +50,7 @@ JOBS = {
     "scale": "scale.py",
     "batches": "batches.py",
     "refinement": "refinement.py",
+    "full-kernel": "full_kernel.py",
     "dask": "dask_cluster.py",
     "relevance": "relevance.py",
 }  # fmt: skip

@@ -120,11 +120,11 @@ def test_damped_steps_lower_the_residual_of_all_rows(smooth, alpha):
     problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), Y, np.array([alpha]))
     zero = np.zeros_like(Y)
     sizes = []
-    for passes in (0.1, 1, 3):
+    for passes in (1, 3, 8):
         coefs = [blocks.solve(problem, zero, None, tol=1e-9, passes=passes, random_state=i).coef for i in range(2)]
         sizes.append(np.mean([np.linalg.norm(Y - K @ c - alpha * c) for c in coefs]) / np.linalg.norm(Y))
     assert 1.0 > sizes[0] > sizes[1] > sizes[2]
-    assert sizes[2] < 0.25
+    assert sizes[0] < 0.3
 
 
 def test_tiny_penalties_and_scales_stay_finite(small):
