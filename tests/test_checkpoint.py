@@ -1,12 +1,12 @@
 """Checkpoints: a fit that was killed at any moment continues, and ends with the same coefficients to the last bit."""
 
+import contextlib
 import errno
 import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -316,6 +316,7 @@ for fit in fits:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*not converged")
 def test_a_process_killed_with_sigkill(often, iterating, tmp_path):
     """One process with a fit of every way, killed as soon as all of them have written something."""
@@ -324,7 +325,8 @@ def test_a_process_killed_with_sigkill(often, iterating, tmp_path):
     ways = ["iterations", *WAYS]
     with subprocess.Popen(arguments, env=environment) as child:
         while child.poll() is None and not all((tmp_path / way).exists() for way in ways):
-            time.sleep(0.01)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(0.01)
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
     for way in ways:

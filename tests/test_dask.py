@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 from functools import partial
 
 import cloudpickle
@@ -565,7 +565,7 @@ def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path,
             scheduler.stdin.write(f"{count}\n")
             scheduler.stdin.flush()
             while len(client.nthreads()) != count:
-                time.sleep(0.01)
+                threading.Event().wait(0.01)
             sizes.append(count)
 
     model = make(progress=lambda step: resize(step) or True).fit(rows, y, w)

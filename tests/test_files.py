@@ -1146,7 +1146,7 @@ SEEDS = (
     "network normalized", "one class", "quantiles", "bayesian stream", "conformal jackknife", "conformal normalised",
     "svc calibrated", "table rule pandas", "table kernel polars", "AutoRegressor", "AutoClassifier table", "linear",
     "nu svc", "nu svr", "squares", "logistic", "fisher", "kernel discriminant", "watson", "neighbours classes",
-    "calibrated votes", "calibrated threshold",
+    "bounded", "calibrated votes", "calibrated threshold",
 )  # fmt: skip
 KERNELS = (
     "Linear()", "Gaussian(sigma=2.0)", "Delta()", "Intersection()", "Precomputed()", "Gaussian(sigma=[1.0, 2.0])",

@@ -129,7 +129,7 @@ def test_the_probability_of_a_class_along_a_column():
     middle[:, 0] = bands.x
     np.testing.assert_allclose(bands.mean, model.predict_proba(middle)[:, 1])
     assert bands.names == ("column 0", "probability of up")
-    with pytest.raises(mc.InvalidInput, match="must be a class, got 'left'"):
+    with pytest.raises(mc.InvalidInput, match="must be one of the classes 'down', 'up', got 'left'"):
         plot.RegressionBands.from_estimator(model, X3, label="left")
 
 

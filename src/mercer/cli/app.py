@@ -36,8 +36,7 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME is a sheet, or a "
-        "table of SQLite or DuckDB.",
+        help="A CSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file; - is stdin; FILE::NAME a sheet or table.",
         metavar="DATA",
     ),
 ]

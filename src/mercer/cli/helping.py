@@ -16,8 +16,7 @@ TOGETHER = (
     (("test_size", "folds", "repeat", "refit"), "Score on a share of the rows (0.2) or by folds; refit."),
     (
         ("threshold", "positive"),
-        "Predict CLASS (the second of two) from a probability: 0.3, f1 for the best F1, or cost=5:1 if missing it "
-        "costs 5 times as much as a false alarm.",
+        "Predict CLASS from probability 0.3, f1 (best F1), or cost=5:1 (a miss costs as much as 5 false alarms).",
     ),
     (("category", "number", "date", "text", "molecule"), "How to read a column; dates also as day=%d/%m/%Y."),
     (("group", "time_column"), "Hold out whole groups or the latest; not features."),

@@ -192,7 +192,7 @@ def position_of_label(classes: NDArray[Any], label: Any) -> int:
     listed = classes.tolist()
     if label not in listed:
         raise InvalidInput(
-            f"`label` must be a class, {', '.join(shown(one) for one in classes[:10])}",
+            f"`label` must be one of the classes {', '.join(shown(one) for one in classes[:10])}",
             got=shown(label),
             advice="Pass one of these classes, with the same type.",
         )
