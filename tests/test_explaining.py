@@ -171,7 +171,7 @@ def test_contributions_to_the_probability_of_the_predicted_class():
     assert parts.mean + parts.values.sum(axis=1) == pytest.approx(top)
     other = mc.contributions(model, rows, frame, label="no")
     assert other.predictions == pytest.approx(model.predict_proba(rows)[:, 0])
-    with pytest.raises(mc.InvalidInput, match="`label` must be a class"):
+    with pytest.raises(mc.InvalidInput, match="`label` must be one of the classes"):
         mc.contributions(model, rows, frame, label="maybe")
 
 
