@@ -101,13 +101,17 @@ def _require(model: Any, interval: float | None, proba: bool) -> None:
     """Refuse --interval and --proba for models that cannot answer them."""
     classes = hasattr(model, "classes_")
     more_rows = "hold out more rows in mercer fit with --test-size"
-    if interval is not None and (classes or not model.has_intervals()):
+    if interval is not None and classes:
         raise InvalidInput(
-            "--interval needs a regression model with intervals, of its own or from residuals of held-out rows",
+            "--interval needs a model that predicts numbers",
+            got=f"{type(model).__name__}, which predicts classes",
+            advice="Use --proba for the probability of each class.",
+        )
+    if interval is not None and not model.has_intervals():
+        raise InvalidInput(
+            "--interval needs a model with intervals, of its own or from residuals of held-out rows",
             got=type(model).__name__,
-            advice="Use --proba to see how sure a classifier is."
-            if classes
-            else f"Fit again, and {more_rows}. At least {CALIBRATED} held-out rows are needed.",
+            advice=f"Fit again, and {more_rows}. At least {CALIBRATED} held-out rows are needed.",
         )
     if interval is not None and isinstance(model, ConformalRegressor) and interval > model.largest_coverage_ + ROUNDING:
         raise InvalidInput(

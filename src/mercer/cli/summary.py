@@ -108,7 +108,7 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str, *, rate: bool 
             score.name,
             score.value,
             f"[{number(score.low)}, {number(score.high)}]" if np.isfinite(score.low) else "",
-            number(score.rounded_baseline) if np.isfinite(score.baseline) else "",
+            number(score.rounded_baseline, padded=score.name != "R²") if np.isfinite(score.baseline) else "",
         ]
         for score in scores
     ]

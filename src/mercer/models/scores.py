@@ -117,7 +117,7 @@ class Score:
         >>> Score("R²", 0.8, 0.7, 0.9, -1.9e-5).rounded_baseline, Score("RMSE", 3.0, 2.5, 3.5, 0.004).rounded_baseline
         (0.0, 0.004)
         """
-        return round(self.baseline, 2) + 0.0 if self.name == "R²" else self.baseline
+        return round(self.baseline, 3) + 0.0 if self.name == "R²" else self.baseline
 
     @property
     def gain(self) -> float:

@@ -60,7 +60,7 @@ class LastFit:
             "": "",
             "time": f": {larger} would take longer than the given time",
             "memory": f": {larger} would not fit into memory",
-            "clock": ": the time was over",
+            "clock": ": the time limit was reached",
             "interrupt": ": the fit was interrupted",
         }
         return text + why[self.limit]

@@ -73,7 +73,7 @@ class Overlap(Caution):
             return (
                 f"{about}{self.rows:,} of {count(self.of, 'held-out row')} ({percent(self.share)}) equal a training "
                 "row in every column and the target, so the scores may be too good. If several rows describe the same "
-                "thing, hold them out together: name the column that says so as the group"
+                "thing, remove the copies, or hold them out together: name the column that says so as the group"
             )
         return (
             f"{these} {'is' if self.rows == 1 and self.exact else 'are'} also among the training rows, equal in every "
