@@ -26,7 +26,7 @@ tests-early: .venv/.dev
 tests-late: .venv/.dev
 	$(PYTEST) -m "not thorough" --ignore-glob='$(CURDIR)/$(EARLY)'
 
-# Many cases, random samples and processes that are killed: together longer than all other tests of their files.
+# Tests that take about a second or more each: many cases, random samples, whole commands, processes that are killed.
 test-thorough: .venv/.dev
 	$(PYTEST) -m thorough -n 2 --dist worksteal
 

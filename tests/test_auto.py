@@ -43,6 +43,7 @@ def ticking(monkeypatch, seconds):
     monkeypatch.setattr(auto_plan.Clock, "now", staticmethod(lambda: seconds * next(looks)))
 
 
+@pytest.mark.thorough
 def test_columns_that_do_not_matter_get_wide_widths():
     X, y = waves(200)
     model = AutoRegressor().fit(X[:120], y[:120])
@@ -52,6 +53,7 @@ def test_columns_that_do_not_matter_get_wide_widths():
     assert model.score(X[120:], y[120:]) > plain.score(X[120:], y[120:])
 
 
+@pytest.mark.thorough
 def test_the_scale_of_columns_and_targets_does_not_matter():
     X, y = waves(80)
     factors = np.array([1e-6, 1.0, 1e5])
@@ -62,6 +64,7 @@ def test_the_scale_of_columns_and_targets_does_not_matter():
     assert np.allclose(1000 * one.predict(X) - 7, other.predict(X * factors), atol=5.0)
 
 
+@pytest.mark.thorough
 def test_choices_are_readable_and_values():
     X, y = waves()
     choices = AutoRegressor().fit(X, y).choices_
@@ -78,6 +81,7 @@ def test_choices_are_readable_and_values():
     assert choices[2].considered.best.name == choices[2].taken
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_model(monkeypatch):
     monkeypatch.setattr(auto_plan, "FIRST_ROWS", 80)  # of more rows those of the first race are drawn
     X, y = waves(140)
@@ -89,6 +93,7 @@ def test_the_same_seed_gives_the_same_model(monkeypatch):
     assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
+@pytest.mark.thorough
 def test_the_loo_error_is_that_of_the_model_and_what_tuning_took():
     X, y = waves()
     model = AutoRegressor(loss="squared").fit(X, y)
@@ -97,6 +102,7 @@ def test_the_loo_error_is_that_of_the_model_and_what_tuning_took():
     assert "made the leave-one-out error too small" in model.choices_[3].why
 
 
+@pytest.mark.thorough
 def test_counts_are_poisson():
     own = np.random.default_rng(1)
     X = own.uniform(-2, 2, size=(300, 2))
@@ -110,6 +116,7 @@ def test_counts_are_poisson():
     assert inside.all(axis=1).mean() > 0.85
 
 
+@pytest.mark.thorough
 def test_grades_are_not_counts():
     X, y = waves(150)
     model = AutoRegressor().fit(X, np.round(5 + 1.5 * y))
@@ -133,6 +140,7 @@ def test_products_are_closer_on_a_logarithmic_scale():
     assert (low > 0).all()
 
 
+@pytest.mark.thorough
 def test_smearing_keeps_the_mean():
     own = np.random.default_rng(3)
     X = own.normal(size=(400, 1))
@@ -141,6 +149,7 @@ def test_smearing_keeps_the_mean():
     assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.1)
 
 
+@pytest.mark.thorough
 def test_wide_outliers_call_for_a_robust_loss():
     X, y = waves(160, noise=0.05)
     spoiled = y.copy()
@@ -155,12 +164,14 @@ def test_wide_outliers_call_for_a_robust_loss():
     assert AutoRegressor().fit(X, y).loss_ == "squared"
 
 
+@pytest.mark.thorough
 def test_intervals_cover():
     X, y = waves(300)
     low, high = AutoRegressor().fit(X[:150], y[:150]).predict_interval(X[150:], 0.9).T
     assert 0.8 < ((low <= y[150:]) & (y[150:] <= high)).mean() <= 1.0
 
 
+@pytest.mark.thorough
 def test_classes_and_their_probabilities():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -219,6 +230,7 @@ def test_a_frame_of_mixed_columns():
         model.predict(frame.rename(columns={"size": "volume"}))
 
 
+@pytest.mark.thorough
 def test_a_frame_of_numbers_keeps_its_names():
     X, y = waves(60)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -239,6 +251,7 @@ def test_a_given_kernel_is_tuned():
     assert model.score(sets, [3 in s for s in sets]) > 0.9
 
 
+@pytest.mark.thorough
 def test_weights_leave_rows_out():
     X, y = waves(100)
     w = np.r_[np.ones(80), np.zeros(20)]
@@ -254,6 +267,7 @@ def test_a_short_time_still_gives_a_model(seconds):
     assert AutoClassifier(time=seconds).fit(X[:300], y[:300] > 0).score(X, y > 0) > 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("Model", [AutoRegressor, AutoClassifier])
 def test_an_interrupt_keeps_the_best_so_far(Model, monkeypatch):
     X, y = waves(400)
@@ -305,6 +319,7 @@ def test_too_little_to_learn_from():
     assert np.isfinite(AutoRegressor().fit(flat, y).predict(flat)).all()
 
 
+@pytest.mark.thorough
 def test_little_memory_stores_no_matrix():
     X, y = waves(800, d=2)
     model = AutoRegressor(budget="2 MB", time=5.0).fit(X, y)
@@ -331,6 +346,7 @@ def test_counts_are_told_from_others():
     assert not auto_regression.is_count(np.arange(100.0))
 
 
+@pytest.mark.thorough
 def test_progress_is_told_of_every_trial():
     X, y = waves(100)
     for Model, target in ((AutoRegressor, y), (AutoClassifier, y > 0)):
@@ -359,6 +375,7 @@ def test_progress_may_end_the_search():
         AutoRegressor(progress=3).fit(X, y)
 
 
+@pytest.mark.thorough
 def test_logarithms_are_of_all_rows_not_of_a_sample(monkeypatch):
     monkeypatch.setattr(auto_plan.Plan, "loss_rows", lambda self, fewest: 80)
     own = np.random.default_rng(2)
@@ -372,6 +389,7 @@ def test_logarithms_are_of_all_rows_not_of_a_sample(monkeypatch):
         AutoRegressor(loss="log").fit(X, spoiled)
 
 
+@pytest.mark.thorough
 def test_columns_may_be_shifted():
     X, y = waves(150)
     shifted = X + np.array([1e4, -1e5, 3.0])
@@ -387,6 +405,7 @@ def test_widths_are_told_by_the_names_of_columns():
     assert "sigma" not in str(model.choices_)
 
 
+@pytest.mark.thorough
 def test_many_rows_are_fitted_as_planned(monkeypatch):
     ticking(monkeypatch, 0.0)
     own = np.random.default_rng(7)
@@ -417,6 +436,7 @@ def test_samples_lack_no_class():
         assert sorted(labels[first[:4]]) == ["common", "common", "rare", "rare"]
 
 
+@pytest.mark.thorough
 def test_more_classes_than_a_sample_has_rows():
     X = np.random.default_rng(0).uniform(size=(1200, 2))
     y = np.arange(1200) % 300
@@ -439,6 +459,7 @@ def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.thorough
 def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     own = np.random.default_rng(1)
     X = own.uniform(size=(600, 2))
@@ -475,6 +496,7 @@ def test_pickles_and_shapes(Model):
     assert np.isfinite(np.asarray(Model().fit(sparse, y[:30]).predict(sparse), dtype=float)).all()
 
 
+@pytest.mark.thorough
 def test_probabilities_are_calibrated():
     own = np.random.default_rng(9)
     X = own.normal(size=(1200, 2))
@@ -486,6 +508,7 @@ def test_probabilities_are_calibrated():
         assert abs(P.mean() - p[400:].mean()) < 0.05
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", [pl, pd], ids=["polars", "pandas"])
 def test_dates_among_numbers_are_no_numbers(library):
     rng = np.random.default_rng(0)
@@ -509,6 +532,7 @@ def test_a_kernel_that_was_given_finds_columns_by_name(library):
     assert AutoClassifier(kernel=kernel, time=5).fit(frame, y > 0).score(frame, y > 0) > 0.9
 
 
+@pytest.mark.thorough
 def test_columns_that_say_nothing_are_said():
     rng = np.random.default_rng(3)
     model = AutoRegressor(time=5).fit(rng.normal(size=(120, 3)), rng.normal(size=120))
@@ -557,6 +581,7 @@ def test_the_clock_decides_nothing_unless_it_stops(Model, n, seconds, monkeypatc
     assert late.score(X, y) > 0.3
 
 
+@pytest.mark.thorough
 def test_who_ends_the_search_is_said(monkeypatch):
     X, y = waves(250)
     model = AutoRegressor(progress=lambda trial: False).fit(X, y)
@@ -620,6 +645,7 @@ def test_intervals_of_counts_hold_what_they_promise(kind):
     assert 0.85 < covered(model, X[300:], y[300:], 0.9) < 0.96
 
 
+@pytest.mark.thorough
 def test_a_loss_of_counts_earns_its_place():
     own = np.random.default_rng(12)
     X = own.uniform(-2, 2, size=(300, 2))
@@ -630,6 +656,7 @@ def test_a_loss_of_counts_earns_its_place():
     assert "log score" in str(fan.choices_)
 
 
+@pytest.mark.thorough
 def test_positive_prices_have_positive_intervals():
     own = np.random.default_rng(13)
     X = own.uniform(0, 2, size=(200, 2))
@@ -641,6 +668,7 @@ def test_positive_prices_have_positive_intervals():
     assert below.predict_interval(X, 0.95).min() < -5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["squared", "robust"])
 def test_predictions_are_not_negative_if_no_target_is(loss):
     own = np.random.default_rng(14)
@@ -691,6 +719,7 @@ def test_real_targets_of_poisson_have_intervals():
     assert 0.8 < covered(model, X[200:], y[200:], 0.9) < 0.97
 
 
+@pytest.mark.thorough
 def test_the_error_is_not_what_tuning_made_of_it():
     errors = []
     for seed in range(5):
@@ -705,6 +734,7 @@ def test_the_error_is_not_what_tuning_made_of_it():
     assert abs(np.log(corrected / true)) < 0.8 * abs(np.log(apparent / true))
 
 
+@pytest.mark.thorough
 def test_rows_without_an_error_make_nothing_certain():
     own = np.random.default_rng(15)
     y = np.arange(240) % 4

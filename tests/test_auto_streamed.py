@@ -66,6 +66,7 @@ def test_the_same_model_for_other_batches(tmp_path, monkeypatch):
     np.testing.assert_allclose(again.predict(frame.drop("y")), first, rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_counts_over_an_exposure(tmp_path):
     frame, counts, _ = table(missing=False)
     model = mc.AutoRegressor(time=0.05, roles={"years": "exposure"})
@@ -156,6 +157,7 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+@pytest.mark.thorough
 def test_mercer_fit_of_a_file_beyond_memory(tmp_path, capsys, little_memory):
     frame, *_ = table()
     data, out = tmp_path / "t.parquet", tmp_path / "m.mercer"

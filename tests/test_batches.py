@@ -61,6 +61,7 @@ def sources(X, y, folder):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True, "sample_weight": True}], ids=["plain", "weights"])
 def test_every_source_gives_the_model_of_the_array(options, small, tmp_path):
     X, y = data()
@@ -97,6 +98,7 @@ def test_alpha_by_leave_one_out_is_that_of_the_array(weighted, small):
     np.testing.assert_allclose(kept.predictions[:, 0], exact.loo_predictions_[kept.at], atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_a_table_with_texts_and_missing_values(small, tmp_path):
     X, y = data()
     city = np.array(["Rome", "Oslo", None], dtype=object)[np.arange(N) % 3]
@@ -255,6 +257,7 @@ def test_what_is_refused(tmp_path):
             entries()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["poisson", "logistic", "classes"])
 def test_smooth_losses_over_batches_are_those_of_the_array(kind, small):
     """Poisson's and the logistic loss on centres: the same operator, so the same minimum."""
@@ -291,6 +294,7 @@ def test_least_squares_of_classes(small, tmp_path):
     assert model.fit(X, labels).loo_score_ > 0.8
 
 
+@pytest.mark.thorough
 def test_smooth_losses_read_files_and_say_what_they_need(small, tmp_path):
     X, y = data()
     frame(X[:200], (y[:200] > 1).astype(int)).write_parquet(tmp_path / "rows.parquet")

@@ -155,6 +155,7 @@ def test_the_estimate_of_the_residual_is_right(small):
     assert solution.status.startswith("not converged: 18 blocks of 100 coordinates of the whole kernel (6 passes)")
 
 
+@pytest.mark.thorough
 def test_the_estimator(small):
     X, Y, w = data()
     steps = []

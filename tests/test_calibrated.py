@@ -239,6 +239,7 @@ def test_votes_of_one_row_and_many_classes_are_calibrated():
     assert calibrated(np.eye(4)).max(axis=1) == pytest.approx(0.775, abs=0.05)
 
 
+@pytest.mark.thorough
 def test_the_shell_chooses_a_threshold_and_predict_uses_it(tmp_path, monkeypatch, capsys):
     pl = pytest.importorskip("polars")
     pytest.importorskip("typer")

@@ -228,6 +228,7 @@ def test_a_model_on_centres_does_not_know_all_its_rows(fitted):
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_command_and_the_report_name_a_leak(sales, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mercer.report.document._Page._drawn", lambda *args, **how: "")

@@ -225,6 +225,7 @@ def test_catalogue(capsys):
 # -- fit, predict, evaluate --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_predictions_are_the_models(folder, model):
     """Through pipes and files of every kind, what comes out is `predict` of the loaded model."""
     import mercer.files
@@ -256,6 +257,7 @@ def test_predictions_are_the_models(folder, model):
     assert 0.7 < inside <= 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.peer("polars", "1.38")
 def test_formats_and_packing_give_the_same_predictions(folder, model, capsys):
     new = pl.read_csv(folder / "new.csv")
@@ -459,6 +461,7 @@ def test_explain_says_on_which_rows_importance_is_measured(folder, model, capsys
     assert answer["importance"]["columns"]["area"]["rise"] == pytest.approx(again.of("area"))
 
 
+@pytest.mark.thorough
 def test_fit_explain_and_report_show_the_same_importance(folder, tmp_path, capsys):
     fitted, report = tmp_path / "m.mercer", tmp_path / "r.html"
     options = ("-m", "ridge", "--drop", "large", "--report", report, "-o", fitted, "--json")
@@ -485,6 +488,7 @@ def test_training_rows_for_explanations_are_saved_only_with_models_that_keep_row
     assert not kept or len(background) == 100
 
 
+@pytest.mark.thorough
 def test_explain_a_row_of_one_text_column(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = [f"win a prize {i} now" if i % 2 else f"see you at {i} then" for i in range(60)]
@@ -631,6 +635,7 @@ def test_features_of_libsvm_keep_their_numbers(folder, capsys):
     assert read(str(ones)).frame.columns == ["f1", "f2"]
 
 
+@pytest.mark.thorough
 def test_targets_of_any_name_and_kind_are_evaluated(folder, capsys):
     """A column called label, classes with decimals, and a target by its place."""
     rng = np.random.default_rng(0)
@@ -663,6 +668,7 @@ def test_a_model_without_names_takes_columns_in_order(folder, capsys):
     assert "2 numeric columns" in refused(capsys, "predict", path, folder / "new.csv")
 
 
+@pytest.mark.thorough
 def test_models_without_intervals_get_them_from_rows_held_out(folder, capsys):
     path = folder / "svr.mercer"
     data = folder / "houses.csv"
@@ -789,6 +795,7 @@ def test_new_rows_that_do_not_fit(folder, model, capsys):
     assert len(out.splitlines()) == 3
 
 
+@pytest.mark.thorough
 def test_decisions_are_told(tmp_path, capsys):
     def notes(content, *arguments):
         path = written(tmp_path, content)
@@ -938,6 +945,7 @@ def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
     assert [caution["kind"] for caution in json.loads(out)["cautions"]] == ["UnseenValues", "UnseenValues", "Outside"]
 
 
+@pytest.mark.thorough
 def test_missing_values_where_fit_had_none_are_noted(tmp_path, capsys, monkeypatch):
     from mercer.cli import reading
 
@@ -958,6 +966,7 @@ def test_missing_values_where_fit_had_none_are_noted(tmp_path, capsys, monkeypat
     assert "missing" not in err
 
 
+@pytest.mark.thorough
 def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsys):
     rng = np.random.default_rng(0)
     table = pl.DataFrame(rng.normal(size=(40, 2)), schema=["a", "b"]).with_columns(y=pl.col("a"))
@@ -1075,6 +1084,7 @@ def test_lines_that_end_as_on_old_machines(tmp_path):
     assert read(str(written(tmp_path, "a,y\r\n1,2\r\n3,4\r\n"))).frame.rows() == [(1, 2), (3, 4)]
 
 
+@pytest.mark.thorough
 def test_a_document_is_whole_or_not_there(folder, model, capsys, monkeypatch):
     from mercer.cli import predicting, reading
 
@@ -1100,6 +1110,7 @@ def test_nothing_is_proven_aloud_before_the_data_was_read(folder, capsys):
     assert "'q'" in refused(capsys, "check", "Gaussian(1.0).on('q')", "--data", folder / "houses.csv")
 
 
+@pytest.mark.thorough
 def test_two_thousand_columns(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2000)).round(2)
@@ -1188,6 +1199,7 @@ def on_a_terminal(*arguments, **environment) -> str:
     return seen.decode()
 
 
+@pytest.mark.thorough
 def test_a_person_sees_the_score_so_far_in_80_columns(folder):
     seen = on_a_terminal("fit", folder / "houses.csv", "-t", "price", "--drop", "large", "-o", "none", "--time", "60")
     assert "leave-one-out R² 0." in seen, "the score so far"
@@ -1198,6 +1210,7 @@ def test_a_person_sees_the_score_so_far_in_80_columns(folder):
     assert max(len(line) for line in answer if str(folder) not in line) <= 80
 
 
+@pytest.mark.thorough
 def test_colours_can_be_turned_off():
     for arguments, environment in ((["check", "Linear()", "--no-color"], {}), (["kernels"], {"NO_COLOR": "1"})):
         assert "\033" not in on_a_terminal(*arguments, **environment)
@@ -1318,6 +1331,7 @@ def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path,
         assert f"{score['value']:.3g}" in page, score
 
 
+@pytest.mark.thorough
 def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     train, new = houses(60), houses(30, seed=1).with_columns(pl.col("price") + 10)
@@ -1366,6 +1380,7 @@ def test_without_the_extra_packages_a_command_says_what_to_install(tmp_path, blo
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+@pytest.mark.thorough
 def test_tune_says_when_nothing_beats_the_baseline(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     own = np.random.default_rng(0)
@@ -1486,6 +1501,7 @@ def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, ca
     assert "30 of 60 rows" in out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "how"),
     [
@@ -1517,6 +1533,7 @@ def test_the_command_that_tune_prints_fits_the_same_problem(tmp_path, monkeypatc
     assert {"city", "large"} <= set(answer["left_out"])
 
 
+@pytest.mark.thorough
 def test_tune_of_a_machine_shows_its_score_and_epsilon(folder, capsys):
     data, drop = folder / "houses.csv", ["--drop", "city"]
     tuning = ["tune", data, "-m", "svm", "-k", "Gaussian(1.0)", *drop]
@@ -1526,6 +1543,7 @@ def test_tune_of_a_machine_shows_its_score_and_epsilon(folder, capsys):
     assert re.search(r"C = \S+; mean accuracy over 3 folds \S+, baseline", " ".join(out.split())), out
 
 
+@pytest.mark.thorough
 def test_tune_has_the_option_that_it_advises(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     a = np.random.default_rng(0).uniform(0, 4, 60)

@@ -81,6 +81,7 @@ def test_estimators_of_other_libraries_are_compared_by_name(table):
     assert not hasattr(rivals["line"], "coef_"), "a clone is fitted"
 
 
+@pytest.mark.thorough
 def test_models_within_chance_of_the_best_are_tied():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 2))
@@ -95,6 +96,7 @@ def test_models_within_chance_of_the_best_are_tied():
     assert widths[0] != widths[1], "intervals of groups"
 
 
+@pytest.mark.thorough
 def test_classes_are_ranked_by_their_probabilities(table):
     X, y = table
     labels = np.where(y > 0.5, "yes", "no")
@@ -192,6 +194,7 @@ def told(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.mark.thorough
 def test_the_command_is_the_function(table, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, y = table

@@ -37,6 +37,7 @@ def naive_weights(kernel, X, w, z):
 # --- the mean and the bands -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", [mc.Gaussian(0.1), mc.Laplacian(0.2), mc.Epanechnikov(0.5), mc.Tricube([0.4, 0.9])])
 def test_the_mean_is_nadaraya_watsons(kernel):
     X, t = sine(d=2)
@@ -271,6 +272,7 @@ def test_rules_see_inputs_and_targets_together(name, rule):
     np.testing.assert_allclose(mixed.bandwidth_, expected[:2], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_good_fit_of_the_lectures_example():
     X, t = sine(400, seed=4)
     model = ConditionalDensity(bandwidth="loo", target_bandwidth="loo").fit(X, t)
@@ -430,6 +432,7 @@ def test_the_usual_widths_cover_what_they_say():
     assert "of t: scott" in ConditionalDensity(mc.Matern(0.1)).fit(X, t).status_
 
 
+@pytest.mark.thorough
 def test_the_usual_widths_of_very_many_rows_are_found_on_some(monkeypatch):
     X, t = sine(800)
     exact = ConditionalDensity(bandwidth="loo", target_bandwidth="loo").fit(X, t)

@@ -86,6 +86,7 @@ def test_all_rows_cover_what_is_promised_and_about_what_is_asked(model, method):
     assert 0.86 < mean < 0.97
 
 
+@pytest.mark.thorough
 def test_jackknife_plus_holds_where_the_plain_jackknife_fails():
     plain, plus = [], []
     for seed in range(40):
@@ -483,6 +484,7 @@ def growing_errors(n, seed):
     return X, 1.0 + 10.0 * X[:, 0] + 3.0 * X[:, 0] ** 2 * rng.normal(size=n)
 
 
+@pytest.mark.thorough
 def test_local_intervals_cover_small_and_large_predictions_alike(tmp_path):
     """The errors of this table grow from 0 to 3; without a scale small predictions are always inside."""
     (X, y), (held, z), (new, t) = (growing_errors(n, seed) for n, seed in ((400, 0), (1000, 1), (6000, 2)))

@@ -106,6 +106,7 @@ def test_weights_that_are_not_whole_are_not_rounded(rng):
     np.testing.assert_allclose(Weighted()(np.arange(300)), dense @ dense.T, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.thorough
 def test_products_need_no_matrix(lists, rng):
     k, V = Common(), rng.normal(size=(700, 3))
     np.testing.assert_allclose(mc.gram.of(k, lists) @ V, naive(lists, lists) @ V, rtol=1e-12, atol=1e-9)

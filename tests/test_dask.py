@@ -133,6 +133,7 @@ MODELS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 def test_classes_and_counts(name, small):
     """The model of the same rows in memory, on the same centres, which can be pickled and ask for its rows again."""
@@ -153,6 +154,7 @@ def test_classes_and_counts(name, small):
             sent.loo_proba_  # noqa: B018
 
 
+@pytest.mark.thorough
 def test_a_fit_continues_after_the_cluster_was_lost(small, iterated, monkeypatch, tmp_path):
     """The rows stay on the workers: only sums of them come back, the digest that recognises them included."""
     X, y, w = data()
@@ -247,6 +249,7 @@ def test_derived_rows_are_those_of_batches(source, small, tmp_path):
     np.testing.assert_allclose(there.sum(partial(np.sum, axis=0), []), kept.sum(axis=0), rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_automatic_models_of_files_sum_on_the_workers(small, tmp_path, monkeypatch):
     path = written(tmp_path, holes=True)
     sums = []

@@ -145,6 +145,7 @@ def test_a_fit_that_stopped_early_gets_its_intervals_from_held_out_rows():
     assert isinstance(with_intervals(model, X[60:], y[60:]), mc.ConformalRegressor)
 
 
+@pytest.mark.thorough
 def test_intervals_of_new_groups_come_from_whole_groups():
     """Rows of one group share an offset: leaving out single rows promises far too much."""
     rng = np.random.default_rng(0)

@@ -128,6 +128,7 @@ def test_every_public_kernel_has_a_case():
     assert public - {"Kernel", "Similarity", "Weight"} <= set(library())
 
 
+@pytest.mark.thorough
 @given(vector_kernels)
 def test_parse_inverts_repr_of_random_expressions(kernel):
     assert parse(repr(kernel)) == kernel == parse(prefixed(repr(kernel)))
@@ -565,6 +566,7 @@ def texts(n, seed):
             yield rng.choice(["", " "]).join(rng.choice(TOKENS) for _ in range(rng.randint(1, 12)))
 
 
+@pytest.mark.thorough
 def test_noise_gives_a_kernel_or_an_error_that_says_why():
     accepted = 0
     for text in texts(2500, seed=7):

@@ -518,6 +518,7 @@ def test_orthogonal_frequencies_beat_independent_ones(kernel):
     assert with_it < 0.9 * without
 
 
+@pytest.mark.thorough
 def test_independent_error_is_the_expected_one():
     """Independent Gaussian frequencies have the error (1 − k²)/√(2m), and far points exactly `expected_error`."""
     k = mc.Gaussian(1.0)

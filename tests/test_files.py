@@ -1601,6 +1601,7 @@ def test_the_cost_of_expressions_is_bounded_before_they_are_built(monkeypatch):
             assert phi.dimension == phi.transform(np.ones((1, d))).shape[1]
 
 
+@pytest.mark.thorough
 def test_files_of_older_versions_lack_later_attributes(tmp_path):
     """What they would have been then is filled in, and the model can be saved again."""
     X = np.random.default_rng(0).normal(size=(40, 2))

@@ -47,6 +47,7 @@ def fresh() -> list[str]:
     return result.stdout.splitlines()
 
 
+@pytest.mark.thorough
 def test_a_fresh_process_does_not_import_numba_for_small_data(fresh: list[str]) -> None:
     assert fresh[:-2] == [f"{name} False 1" for name in CALLS]
 

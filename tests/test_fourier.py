@@ -185,6 +185,7 @@ def test_the_fit_is_kernel_ridge_within_the_tolerance(kernel, d, tol, weighted):
     assert not hasattr(model, "dual_coef_")
 
 
+@pytest.mark.thorough
 def test_low_frequencies_precondition_the_others(monkeypatch):
     X, y, _ = data()
     problem = LeastSquares(mc.gram.of(mc.Gaussian(0.8), X), y, np.array([0.01, 0.1]), None, np.ones((len(X), 1)))

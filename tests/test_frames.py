@@ -55,6 +55,7 @@ def knows_frames(text):
     return lines
 
 
+@pytest.mark.thorough
 def test_only_the_folder_of_data_knows_frames():
     """The command line reads files with Polars, and is the one exception."""
     others = [path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in ("data", "cli")]
@@ -76,6 +77,7 @@ def test_knowledge_of_frames_is_seen(text):
     assert knows_frames(text) == [1]
 
 
+@pytest.mark.thorough
 def test_there_is_one_predicate_for_missing_values():
     """A value is compared with itself in `is_missing` and `missing_entries` only."""
     places = set()

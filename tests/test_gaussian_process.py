@@ -161,6 +161,7 @@ def test_evidence_is_the_density_and_its_gradient_the_difference(name):
     assert np.isclose(slopes[-1], (moved[0] - moved[1]) / (2 * h), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_tuning_finds_the_noise_and_raises_the_evidence():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, size=(150, 2))

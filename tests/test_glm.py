@@ -666,6 +666,7 @@ def test_the_band_of_a_kernels_mean_covers_on_average():
 # -- leave-one-out ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("family", "link", "kernel"),
     [

@@ -275,6 +275,7 @@ def test_parts_that_do_not_fit_are_refused(change):
         graphs_from({**parts, **change})
 
 
+@pytest.mark.thorough
 def test_forged_files(tmp_path):
     graphs = [mc.Graph([(0, 1), (1, 2)], labels=label, weights=[1.0, 2.0]) for label in ("abc", "abb", "aab", "bbb")]
     model = mc.KernelRidge(mc.WeisfeilerLehman(2), alpha=0.1).fit(graphs, np.arange(4.0))

@@ -117,6 +117,7 @@ def table(values, X, Z):
     return np.array([[values(x, z) for z in Z] for x in X])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [7, 150])
 def test_weisfeiler_lehman_counts_neighbourhoods(n):
     graphs, h = drawn(n, high=9 if n < 100 else 60, density=0.35 if n < 100 else 0.05), 3

@@ -87,6 +87,7 @@ def test_features_depend_on_the_seed_alone(digits):
     assert np.isfinite(mc.patch_features(mc.Patches(size=3), np.zeros((2, 8, 8)), 4)(X[:2])).all()
 
 
+@pytest.mark.thorough
 def test_models(digits, tmp_path):
     X, y = digits
 

@@ -226,6 +226,7 @@ def test_an_interrupt_does_not_wait_for_lapack(model, routine, monkeypatch):
         answers(model, np.zeros((1, 2)))
 
 
+@pytest.mark.thorough
 def test_a_program_ends_beside_a_routine_that_still_works():
     """A library that cleans up under a routine's feet crashes, or waits for ever: here its clean-up is `abort`."""
     if not hasattr(ctypes.CDLL(None) if sys.platform != "win32" else None, "on_exit"):

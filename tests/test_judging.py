@@ -170,6 +170,7 @@ def test_residuals_of_folds_give_intervals():
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_folds_score_the_procedure_and_the_model_gets_all_rows(visits, capsys):
     code, out, err = told(
         capsys, "fit", "visits.csv", "-t", "level", "--drop", "high", "-m", "ridge", "--folds", 4, "--repeat", 2,
@@ -321,6 +322,7 @@ def test_a_text_that_is_there_twice_is_a_copy_and_not_chance(made):
     assert found.notable
 
 
+@pytest.mark.thorough
 def test_evaluate_notes_rows_that_were_trained_on_and_classes_never_seen(visits, capsys):
     told(capsys, "fit", "visits.csv", "-t", "high", "--drop", "level", "-m", "ridge", "-o", "m.mercer")
     assert provenance(mc.load("m.mercer")).seen.rows == 96

@@ -406,6 +406,7 @@ def test_a_gram_that_is_not_positive_names_the_eigenvalue():
     assert np.isfinite(mc.KernelRidge(mc.Precomputed(), alpha=0.5).fit(mended, [1.0, 2.0, 3.0]).predict(mended)).all()
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(n=st.integers(1, 12), d=st.integers(1, 3), scale=st.sampled_from([1e-6, 1.0, 1e6]), seed=st.integers(0, 99))
 def test_fits_are_finite_on_any_small_data(n, d, scale, seed):

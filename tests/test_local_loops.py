@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mercer._loops import costs, exponential, local_cells, local_direct, local_line, local_tree, vectors
 
@@ -26,6 +27,7 @@ def test_the_disk_cache_follows_what_is_inlined() -> None:
     assert digest(local_direct) == local_tree.WEIGHTS, f'write WEIGHTS = "{digest(local_direct)}" in local_tree.py'
 
 
+@pytest.mark.thorough
 def test_importing_compiles_nothing() -> None:
     code = (
         "import sys, mercer.smoothing\n"

@@ -518,6 +518,7 @@ def test_most_fits_need_no_linear_program(monkeypatch):
         mc.LogisticRegression(alpha=0.0).fit(X, X[:, 0] > 0)
 
 
+@pytest.mark.thorough
 def test_proof_and_programs_agree():
     """The shortcut never hides a direction that the linear programs find."""
     kinds = set()

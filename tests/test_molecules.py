@@ -147,6 +147,7 @@ def test_a_list_of_smiles_is_compared_by_fingerprints(X):
     assert model.score(X, LABELS) == 1.0
 
 
+@pytest.mark.thorough
 def test_automatic_models_say_what_they_assumed(tmp_path):
     sizes = np.array([mc.molecule_graph(s).n for s in SMILES], float)
     model = mc.AutoRegressor(time=5).fit(SMILES, sizes)

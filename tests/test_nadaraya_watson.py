@@ -356,6 +356,7 @@ def test_the_chosen_bandwidth_is_the_best_of_a_fine_grid():
     assert model.loo_loss_ == pytest.approx(np.mean((y - model.loo_predictions_) ** 2), rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_column_that_says_nothing_does_not_count():
     X = rng.uniform(0, 1, size=(200, 2))
     y = np.sin(9 * X[:, 0]) + 0.2 * rng.normal(size=200)
@@ -420,6 +421,7 @@ def test_targets_of_any_size(unit):
     assert few.loo_loss_ is None
 
 
+@pytest.mark.thorough
 def test_a_class_of_kernels_leaves_the_width_to_the_data():
     X, y = data(60)
     model = NadarayaWatsonRegressor(mc.Epanechnikov).fit(X, y)
@@ -448,6 +450,7 @@ def test_the_status_says_how_the_bandwidth_was_chosen():
 # --- uncertainty ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_standard_error_is_that_of_repeated_draws():
     X = rng.uniform(0, 1, size=(150, 1))
     Z = np.array([[0.1], [0.5], [0.9]])
@@ -483,6 +486,7 @@ def test_intervals_cover_and_bands_agree():
     np.testing.assert_allclose(two.bands(Z)[:, 0], -two.bands(Z)[:, 1, ::-1])
 
 
+@pytest.mark.thorough
 def test_bands_of_few_rows_know_that_the_noise_is_estimated():
     own = np.random.default_rng(0)
     X = np.linspace(0, 1, 60)[:, None]

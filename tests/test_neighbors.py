@@ -248,6 +248,7 @@ def test_similarities_of_zero_count_one_each():
 # -- leave-one-out ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
 def test_leave_one_out_is_refitting(weights, monkeypatch):
     X, y, labels, _ = data(40)
@@ -328,6 +329,7 @@ def test_the_spread_of_the_neighbours():
     assert std.tolist() == [[1.0, 0.0]]
 
 
+@pytest.mark.thorough
 def test_memory_and_groups_change_nothing(monkeypatch):
     X, y, _labels, Z = data(400, 90)
     model = KernelNeighborsRegressor(mc.Gaussian(1.0), weights="kernel").fit(X, y)

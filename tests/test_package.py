@@ -26,6 +26,7 @@ def test_import_loads_nothing_heavy():
     assert not set(loaded) & set(HEAVY)
 
 
+@pytest.mark.thorough
 def test_building_and_proving_an_expression_needs_no_compiler():
     code = (
         "import sys, mercer as mc; print((mc.Gaussian(1.0) + mc.Linear()).proof().valid, "

@@ -159,6 +159,7 @@ def test_parts_without_an_equality_of_their_own():
     np.testing.assert_array_equal(mc.Convolution(pairs, lambda t: [(Atom(c), 1) for c in t])(["ab", "a"]), expected)
 
 
+@pytest.mark.thorough
 def test_models(tmp_path):
     rng = np.random.default_rng(0)
     labels = ["narrow", "wide"] * 12

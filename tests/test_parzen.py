@@ -491,6 +491,7 @@ def test_category_width_is_the_likeliest(ordered):
     assert brute(a) >= max(brute(v) for v in grid) - 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", [{"categorical": [1]}, {"categorical": [1], "ordered": [2]}])
 def test_leave_one_out_with_categories_is_a_maximum_of_the_brute_force_one(names):
     frame = mixed(40, seed=3)[["size", "colour", "grade"][: 1 + sum(len(v) for v in names.values())]]

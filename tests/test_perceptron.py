@@ -73,6 +73,7 @@ class Naive:
         return self
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(
     st.sampled_from(sorted(KERNELS)),

@@ -148,6 +148,7 @@ def test_the_time_follows_the_work():
     assert counts[0] < counts[1] < counts[2] < counts[3] == 100
 
 
+@pytest.mark.thorough
 def test_iterations_are_those_of_the_solver():
     """The spectrum of a sample predicts how many iterations the whole takes, within a factor of two."""
     rng = np.random.default_rng(0)

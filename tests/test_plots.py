@@ -182,6 +182,7 @@ def test_pipelines_searches_and_several_targets_have_bands():
         plot.RegressionBands.from_estimator(two, X)
 
 
+@pytest.mark.thorough
 def test_partial_dependence_of_one_column_and_of_two():
     labels = np.where(X3[:, 0] > 0, "up", "down")
     frame = pd.DataFrame({"a": X3[:, 0], "b": X3[:, 1], "c": np.where(X3[:, 2] > 0, "left", "right")})
@@ -657,6 +658,7 @@ def test_models_must_be_fitted():
             asked()
 
 
+@pytest.mark.thorough
 def test_extreme_data_is_drawn_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -673,6 +675,7 @@ def test_extreme_data_is_drawn_without_a_warning():
         plot.KernelShape.from_kernel(mc.ThinPlate()).figure_.draw_without_rendering()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["a $x^{2$ b", "_hidden", "中文 🎉 ℓ", "long " * 40])
 def test_names_of_data_are_shown_as_they_are(name):
     rng = np.random.default_rng(0)
@@ -705,6 +708,7 @@ def test_legends_of_many_are_below_the_axes():
         assert all(handle.get_alpha() >= 0.8 for handle in made.legend_handles)
 
 
+@pytest.mark.thorough
 def test_many_classes_are_named_where_they_lead():
     rng = np.random.default_rng(0)
     at = np.array([(i, j) for i in range(5) for j in range(4)], dtype=float)

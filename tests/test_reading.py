@@ -330,6 +330,7 @@ def test_smiles_are_molecules(capsys):
         assert (code, "note" in err, kernel in out) == (0, False, True)
 
 
+@pytest.mark.thorough
 def test_counts_over_an_exposure(capsys):
     rng = np.random.default_rng(2)
     years, age = rng.uniform(0.2, 3, 80), rng.uniform(20, 60, 80)
@@ -450,6 +451,7 @@ def links(name):
     return [name, f"./{name}", os.path.abspath(name), "symbolic", "hard"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "force"])
 def test_no_command_replaces_its_input(force, capsys, monkeypatch):
     wages().write_csv("wages.csv")

@@ -69,6 +69,7 @@ def _written(regression, folder):
     return mc.report.write(model, X[:60], y[:60], folder / "report.html", **options).read_text()
 
 
+@pytest.mark.thorough
 def test_it_is_a_page_that_needs_nothing_beside_it(written):
     parser = Balanced()
     parser.feed(written)
@@ -171,6 +172,7 @@ def test_fitted_rows_are_admitted(regression, tmp_path):
     assert "The model was fitted to these rows" in text
 
 
+@pytest.mark.thorough
 def test_text_of_the_data_cannot_become_markup(tmp_path):
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"<script>x</script>": rng.normal(size=40), "$b$ <u>": rng.normal(size=40)})
@@ -185,6 +187,7 @@ def test_text_of_the_data_cannot_become_markup(tmp_path):
     assert parser.open == []
 
 
+@pytest.mark.thorough
 def test_the_same_report_is_the_same_text(regression, written, tmp_path):
     assert _written(regression, tmp_path) == written
 
@@ -238,6 +241,7 @@ def test_long_expressions_and_names_are_cut(tmp_path, monkeypatch):
     assert max(len(cell) for cell in re.findall(r"<td[^>]*>([^<]*)<", text)) < 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_classes_in_frames(frame, tmp_path):
     rng = np.random.default_rng(2)
@@ -302,6 +306,7 @@ def test_columns_in_words():
     assert (date.kind, date.missing) == ("date", 1)
 
 
+@pytest.mark.thorough
 def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
     monkeypatch.setattr("mercer.models.conformal.SMALL", 30)
     monkeypatch.setattr(mc.AutoRegressor, "predict_interval", None)  # too slow of many rows
@@ -401,6 +406,7 @@ def test_the_rows_that_were_really_fitted_are_counted(regression, tmp_path):
     assert "fitted to 60 rows" in text
 
 
+@pytest.mark.thorough
 def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(regression, tmp_path, monkeypatch):
     from mercer import plot
 

@@ -176,6 +176,7 @@ def test_the_gradient_is_a_finite_difference(kernel):
     np.testing.assert_allclose(f.gradient(Z), expected, rtol=1e-6, atol=1e-7 * size(f, Z).max())
 
 
+@pytest.mark.thorough
 def test_evaluation_never_stores_the_matrix():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 3))
@@ -661,6 +662,7 @@ def test_large_distances_are_streamed_or_refused(monkeypatch):
     np.testing.assert_array_equal(mc.nearest(k, X, X, 3)[1], expected[1])
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.sampled_from([k for k in KERNELS if k.space == "vectors" and np.ndim(getattr(k, "sigma", 0)) == 0]),

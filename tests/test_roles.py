@@ -124,6 +124,7 @@ def test_codes_by_name_and_values(name, values, role, by):
 # -- tables of numbers -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
 def test_identifiers_are_left_out_of_tables_of_numbers_and_named(library):
     rng = np.random.default_rng(1)
@@ -147,6 +148,7 @@ def test_an_only_column_is_a_feature():
     assert fitted.score(pd.DataFrame({"row": x}), np.sin(x / 6)) > 0.9
 
 
+@pytest.mark.thorough
 def test_a_code_is_a_category_if_its_name_says_so():
     frame, counts = policies()
     named = frame[["age", "hospital"]].rename(columns={"hospital": "hospital_id"})

@@ -133,6 +133,7 @@ def test_series_that_go_far_and_come_back_keep_their_digits():
     np.testing.assert_allclose(mc.Signature(6)(y) / np.outer(norms, norms), ends / np.outer(norms, norms), atol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [2, 56])
 def test_values_without_digits_are_refused(n):
     rng = np.random.default_rng(1)
@@ -147,6 +148,7 @@ def test_values_without_digits_are_refused(n):
         mc.Signature(20).features(1)(lost)
 
 
+@pytest.mark.thorough
 def test_noise_is_not_refused():
     X = np.random.default_rng(0).normal(size=(30, 70, 2))  # just enough pairs for the compiled loops
     for k in (mc.Signature(4, mc.Gaussian(1.0)), mc.Signature(3, mc.Polynomial(2, c=1.0)), mc.Signature(4)):
@@ -209,6 +211,7 @@ def test_compiled_loops_give_the_values_of_numpy(lengths):
     np.testing.assert_allclose(compiled, by_numpy, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_large_data_in_parts_and_threads():
     """The same values whether pairs are few (NumPy) or many (compiled, in several parts and threads)."""
     rng = np.random.default_rng(4)
@@ -222,6 +225,7 @@ def test_large_data_in_parts_and_threads():
         np.testing.assert_allclose(k.diag(X), np.diagonal(K), rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_alignments_of_far_points_and_of_long_series_neither_underflow_nor_overflow():
     k = mc.GlobalAlignment(mc.Gaussian(1.0)).normalize()
     long = [np.zeros(450), np.zeros(440)]
@@ -246,6 +250,7 @@ def test_alignments_need_static_values_of_one_on_the_diagonal():
         k.normalize()([[1.0, 2.0], [0.0, 1.0]])
 
 
+@pytest.mark.thorough
 def test_alignments_that_overflow_are_refused_without_a_warning():
     with pytest.raises(mc.InvalidInput, match="an overflow in GlobalAlignment"):
         mc.GlobalAlignment(mc.Gaussian(1.0))([np.zeros(450)] * 9)  # compiled, in two groups
@@ -351,6 +356,7 @@ def waves():
 K = mc.Signature(3, mc.Gaussian(1.0)).after(mc.add_time(1.0)).normalize()
 
 
+@pytest.mark.thorough
 def test_models_fit_series(waves, tmp_path):
     X, y = waves
     models = [
@@ -372,6 +378,7 @@ def test_models_fit_series(waves, tmp_path):
     assert (models[0].predict(X[1::2]) == y[1::2]).mean() > 0.8
 
 
+@pytest.mark.thorough
 def test_scikit_learn_and_tuning(waves):
     X, y = waves
     assert cross_val_score(make_pipeline(mc.SVC(K, C=10.0)), X, y, cv=3).mean() > 0.8
@@ -385,6 +392,7 @@ def test_scikit_learn_and_tuning(waves):
     assert grid.best_params_["kernel__kernel__level"] in (1, 3)
 
 
+@pytest.mark.thorough
 def test_models_choose_a_kernel_for_series(waves):
     X, y = waves
     assert suited(X)[0] == suited([x[:, None] for x in X])[0] == "series"

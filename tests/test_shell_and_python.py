@@ -48,6 +48,7 @@ def houses(tmp_path, monkeypatch):
     return pl.read_csv("houses.csv")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "drop", "name", "task", "centers"),
     [
@@ -104,6 +105,7 @@ def test_ten_lines_of_python_are_the_command(houses, capsys, target, drop, name,
     }
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_fitted_again_keeps_its_residuals(houses, capsys):
     arguments = ["fit", "houses.csv", "-t", "price", "-m", "svm", "--drop", "large", "-o", "m.mercer", "-q"]
     assert run(arguments) == 0

@@ -240,6 +240,7 @@ def test_working_sets_reach_the_same_optimum(name: str, tol: float, monkeypatch:
     assert found.objective == pytest.approx(whole.objective, rel=2 * tol, abs=tol)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [0, 1, 300])
 def test_just_above_the_whole_matrix(n: int) -> None:
     X, y = blobs(costs.WHOLE_VARIABLES + n)

@@ -332,6 +332,7 @@ def test_neighbours_of_a_single_point():
 # -- positive semidefinite on the tail's null space, to the rounding of the whole matrix -------------------------------
 
 
+@pytest.mark.thorough
 def test_as_many_points_as_monomials_are_no_negative_eigenvalue():
     for seed in range(10):
         for n, d in ((3, 2), (4, 2), (4, 3)):

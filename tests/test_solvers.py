@@ -606,6 +606,7 @@ def test_pivoted_cholesky_stops_at_the_tolerance_and_never_fills_the_matrix(monk
     assert np.array_equal(P.pivots, again.pivots)
 
 
+@pytest.mark.thorough
 def test_the_second_pivot_follows_the_residual_diagonal():
     """Blocks must not change the law: P(second = j | first = i) ∝ (K − kᵢkᵢᵀ/Kᵢᵢ)ⱼⱼ, whatever the block."""
     K = mc.Gaussian(1.0)(np.array([[0.0], [0.3], [1.5], [4.0]]))

@@ -225,6 +225,7 @@ def test_proven_kernels_are_not_refuted(kernel):
     assert not mc.refute(kernel, trials=20, alphabet="AC", length=3, seconds=20.0).refuted
 
 
+@pytest.mark.thorough
 def test_what_is_not_a_kernel_is_refuted():
     for similarity in (mc.EditSimilarity(), mc.SmithWaterman(scores=(1.0, -1.0))):
         assert mc.refute(similarity, seconds=20.0).refuted

@@ -352,6 +352,7 @@ def test_path_equals_single_fits():
         SVC().path(X, y, [1.0, -1.0])
 
 
+@pytest.mark.thorough
 def test_margin_report_bounds_the_leave_one_out_error():
     X, y = noisy(70)
     for C in (0.3, 5.0):

@@ -414,6 +414,7 @@ def test_models_learn_the_constants_in_fit(frame):
     assert np.isfinite(ridge.predict(frame[:1])).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("frame", [PANDAS, POLARS], ids=["pandas", "polars"])
 def test_models_find_their_columns_by_name(frame, tmp_path):
     y = np.array([0.02 * (a or 40) + (c == "Rome") for a, c in zip(columns()["age"], columns()["city"])])

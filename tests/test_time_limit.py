@@ -82,6 +82,7 @@ def test_a_fit_ends_near_its_limit_with_what_it_has(clock, name, monkeypatch):
         assert np.abs(predicted - np.sin(X[:50, 0])).mean() < 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:The Gram matrix")
 def test_time_that_is_not_enough_for_all_values_is_used_for_those_that_are_needed(clock, monkeypatch):
     """Half of it goes into a matrix that is not completed, the other half into working sets."""
@@ -119,6 +120,7 @@ def test_tiles_are_not_computed_after_the_end(monkeypatch, threads):
     assert mc.Matern(1.0)(np.zeros((300, 1))).shape == (300, 300)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:The Gram matrix")
 @pytest.mark.parametrize(("limit", "said"), [(1.5 * WHOLE, True), (1e9, False)])
 def test_a_fit_that_goes_another_way_for_want_of_time_says_so(clock, monkeypatch, limit, said):

@@ -201,6 +201,7 @@ def programs():
     return [ast.parse(text) for text in (loops + sums) * 2], (["loop"] * 4 + ["sum"] * 4) * 2
 
 
+@pytest.mark.thorough
 def test_models(tmp_path):
     X, labels = programs()
 
@@ -215,6 +216,7 @@ def test_models(tmp_path):
     np.testing.assert_array_equal(mc.Subtree().on("code")(frame), mc.Subtree()(X))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [Tree.of, lambda x: x, lambda x: ElementTree.fromstring(f"<a>{xml(x)}</a>")])
 def test_models_choose_a_kernel_for_trees(kind):
     X, labels = programs()

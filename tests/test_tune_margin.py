@@ -35,6 +35,7 @@ def test_scores_and_choice_are_those_of_a_grid_search(data):
     assert "candidates" in str(tuned.tuning_)
 
 
+@pytest.mark.thorough
 def test_regression_weights_splitters_and_defaults():
     y = np.sin(2 * X[:, 0])
     tuned = mc.tune(mc.SVR(mc.Gaussian(1.0)), X, y, grid={"C": [0.1, 10.0]}, cv=KFold(3, shuffle=True, random_state=0))
@@ -172,6 +173,7 @@ def test_sorted_rows_are_shuffled_unless_a_splitter_keeps_their_order():
 # -- what is searched -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_parameters_of_a_kernel_that_was_given_are_searched():
     A = 100.0 * X
     tuned = mc.tune(mc.SVC(mc.Gaussian(1.0)), A, Y, cv=3)
@@ -187,6 +189,7 @@ def test_the_parameters_of_a_kernel_that_was_given_are_searched():
         mc.tune(mc.SVC(mc.Gaussian(1.0)), A, Y, hold=["kernel__nu"])
 
 
+@pytest.mark.thorough
 def test_parameters_that_are_no_widths_are_searched_one_after_the_other():
     own = np.random.default_rng(3)
     A = own.uniform(0, 12, size=(120, 1))
@@ -231,6 +234,7 @@ def test_the_baseline_follows_weights_and_the_kind_of_model():
     assert -0.5 < quantile.baseline <= 0.0
 
 
+@pytest.mark.thorough
 def test_a_regression_is_tuned_in_the_units_of_its_targets():
     y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1]
     same = mc.tune(mc.SVR(mc.Gaussian(1.0), epsilon=0.1 * y.std()), X, y, cv=3)

@@ -226,6 +226,7 @@ def test_many_alphas_by_one_decomposition():
     np.testing.assert_allclose(many.values[0], few, rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_the_race_ends_like_scikit_learn(monkeypatch):
     from sklearn.kernel_ridge import KernelRidge as Peer
     from sklearn.model_selection import GridSearchCV, KFold
@@ -288,6 +289,7 @@ def test_grid_of_kernels_and_wrong_names():
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [100, 400])
 def test_evidence_reaches_the_optimum_of_scikit_learn(n):
     from sklearn.gaussian_process import GaussianProcessRegressor as Peer
@@ -329,6 +331,7 @@ def test_restarts_beat_a_bad_start():
     assert found.value > 20 - stuck.at.value
 
 
+@pytest.mark.thorough
 def test_relevance_of_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 5))
@@ -405,6 +408,7 @@ def test_models_are_fitted_clones():
         tune(given, X, Y, by=5)
 
 
+@pytest.mark.thorough
 def test_a_search_over_samples_ends_where_a_full_one_does():
     X, Y, _, _ = data(1100, 3, 1)
     kernel = 1.0 * mc.Gaussian(1.0)
@@ -579,6 +583,7 @@ def test_a_wide_column_that_matters_is_not_called_needless():
     assert "column 1" not in notes
 
 
+@pytest.mark.thorough
 def test_a_small_term_that_carries_the_fit_is_not_called_needless():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-1, 1, 120), rng.normal(0, 1e3, 120)])
@@ -920,6 +925,7 @@ def test_every_search_leaves_its_trials():
         _ = machine.tuning_.alpha
 
 
+@pytest.mark.thorough
 def test_the_width_of_a_column_of_whole_numbers_is_not_below_half_their_distance():
     rng = np.random.default_rng(0)
     x, levels = rng.integers(0, 10, 200), rng.normal(size=10)

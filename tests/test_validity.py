@@ -305,12 +305,14 @@ def hard_points(seed, d=3):
     return np.vstack([X, near, 10 ** rng.uniform(-3, 3, size=(6, 1)) * rng.normal(size=(6, d))])
 
 
+@pytest.mark.thorough
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted(kernel, seed):
     r = mc.refute(kernel, points=hard_points(seed))
     assert not r.refuted, str(r)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 8)
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted_by_search(kernel, seed):
@@ -393,6 +395,7 @@ class Noisy(mc.Kernel):
         return exactly(1)
 
 
+@pytest.mark.thorough
 def test_a_false_proof_is_refuted_and_an_uncertain_value_is_not():
     assert Claimed(0.5).proof().valid
     assert mc.refute(Claimed(0.5), dim=2, **trials()).refuted
@@ -434,6 +437,7 @@ symmetric = (
 )
 
 
+@pytest.mark.thorough
 @given(K=symmetric, method=st.sampled_from(["clip", "flip", "shift"]))
 def test_repaired_matrices_are_positive_semidefinite(K, method):
     r = mc.repair(K, method)
@@ -674,6 +678,7 @@ def test_the_clock_ends_the_search_between_any_two_evaluations(monkeypatch, limi
     assert sum(at > limit + 1 for at in calls) <= 9
 
 
+@pytest.mark.thorough
 def test_errors_of_a_function_do_not_escape():
     def touchy(x, z):
         if (np.round(x, 6) != x).any() or (np.round(z, 6) != z).any():
