@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -16,6 +17,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 import mercer as mc
 from mercer.models.explaining.effort import Effort
 from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.provenance import Provenance, Split
 from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
 from mercer.report import frames
 from mercer.report.plots import COVERAGES, Plots
@@ -116,6 +118,40 @@ def test_kernel_proof_and_command_are_there(written):
     assert '<li class="axiom"><code>Linear()</code>' in written
     assert "mercer fit a.csv" in written
     assert "alpha=0.05" in written
+
+
+def test_contents_link_to_every_section(written):
+    nav = re.search(r'<nav aria-label="Contents">(.*?)</nav>', written)[1]
+    links = re.findall(r'<a href="#([^"]+)">([^<]+)</a>', nav)
+    assert links == re.findall(r'<section id="([^"]+)">\n<h2>([^<]+)</h2>', written)
+    assert len(links) > 8
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_the_card_shows_the_origin_the_settings_and_the_limits(regression, tmp_path):
+    _, X, y = regression
+    model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.05).fit(X[:60], y[:60])
+    facts = {"data": "a.csv", "left_out": {"id": "all different"}, "split": Split(group="farm")}
+    model.provenance_ = replace(Provenance.of(X[:60], y[:60], **facts), time="2026-03-01T12:30:59+00:00")
+    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", held_out=(X[60:], y[60:])).read_text()
+    assert "From a.csv, fitted on 2026-03-01 at 12:30 UTC." in text
+    card = text[text.index("<h2>Model card") : text.index("<h2>Scores")]
+    for fact in ("<code>Gaussian(sigma=1.5)</code>", "alpha = 0.05", "id (all different)", "whole groups of farm",
+                 f"mercer {mc.__version__}", "60 training rows are few", "are extrapolation", "causes"):  # fmt: skip
+        assert text.count(fact) - text.count(f"{fact}<span>by") == card.count(fact) == 1, fact
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_the_card_names_rare_classes_and_a_search_that_was_stopped(tmp_path):
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    y[:4] = "odd"
+    model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
+    model.stopped_by_ = "time"
+    text = mc.report.write(model, X, y, tmp_path / "a.html").read_text()
+    assert "Classes with fewer than 10 training rows: odd (4)." in text
+    assert "The search ended at its time limit" in text
+    assert "training rows are few" not in text
 
 
 def _run(page, X, y):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-import mercer
 from mercer import threads
 from mercer.data.frames import row_labels
 from mercer.data.points import length, take
@@ -30,9 +26,11 @@ from mercer.models.explaining.effort import Effort
 from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
+from mercer.models.provenance import provenance
 from mercer.models.scores import Baseline, Judged, Judgement, judge
 from mercer.ours import require_replaceable
 from mercer.report import frames
+from mercer.report.card import card_section, origin_in_words
 from mercer.report.frames import cell
 from mercer.report.page import code, figures, folded, heading, page, paragraph, section, spark, table
 from mercer.report.plots import Plot, Plots, drawn
@@ -224,6 +222,7 @@ class _Page:
         self.names = frames.names(self.X)
         self.kinds = frames.kinds_read(getattr(self.inner, "kernel_", None), self.names)
         """The kind as which the kernel reads each of its columns; None if it reads all columns in the same way."""
+        self.described = frames.described(self.X, self.kinds)
         self.exposure = exposure_of(self.model)
         read = self.names if self.kinds is None else [*self.kinds, self.exposure]
         self.unused = [name for name in self.names if name not in read]
@@ -242,13 +241,15 @@ class _Page:
         }[self.judgement.by]
         fitted = frames.fitted_rows(self.model, n)
         but = f", {len(self.unused):,} of them not used" if self.unused else ""
-        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
+        lead = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
+        origin, ranges = provenance(self.model), any(c.kind in ("number", "date") for c in self.described)
         used = np.array([j for j in self.order if self.names[j] not in self.unused], dtype=np.int64)
         plots = Plots(
             self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, used, self.effort
         )
         parts = [
             self._cautions(),
+            card_section(lead, self.model, origin, self.y, self.judgement, ranges=ranges),
             scores_section(self.judgement, self.z),
             self._plots("Predictions and their errors", plots.of_predictions(), always=True),
             classes_section(self.model, self.z, self.judgement),
@@ -264,7 +265,7 @@ class _Page:
             self._kernel(plots),
             self._reproduce(command),
         ]  # fmt: skip
-        return page(title or f"Predicting {self.target}", subtitle, [part for part in parts if part])
+        return page(title or f"Predicting {self.target}", origin_in_words(origin), [part for part in parts if part])
 
     def _cautions(self) -> str:
         words = [caution.words for caution in self.cautions]
@@ -329,8 +330,7 @@ class _Page:
             raise threads.OutOfTime
 
     def _columns(self) -> str:
-        described = frames.described(self.X, self.kinds)
-        rows = []
+        described, rows = self.described, []
         for j in self.order[:SHOWN_COLUMNS]:
             c = described[j]
             row = [cut(c.name, 60), c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
@@ -415,17 +415,11 @@ class _Page:
         return section("How the model was chosen", *parts) if parts else ""
 
     def _reproduce(self, command: str) -> str:
-        versions = (
-            f"mercer {mercer.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-            f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-        )
         return section(
             "How to reproduce it",
             code(command) if command else "",
             paragraph("Or in Python, without the search:" if command else "In Python, without the search:"),
             code(source(self.model, self.target, self.saved)),
-            paragraph(str(getattr(self.model, "status_", ""))),
-            paragraph(versions, "soft"),
         )
 
 

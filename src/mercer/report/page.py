@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 from zlib import crc32
@@ -26,12 +26,19 @@ h1, h3, p, code, pre, figcaption { overflow-wrap: anywhere; } td { overflow-wrap
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1.1rem; }
 .tile b { display: block; font-size: 1.75rem; font-variant-numeric: tabular-nums; line-height: 1.25; }
 .tile span { color: var(--soft); font-size: .86rem; display: block; }
+a { color: var(--mark); }
+nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: none; margin: .9rem 0 0; padding: 0;
+  font-size: .9rem; }
+nav a { display: inline-block; padding: .15rem 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: .8rem 0; font-size: .94rem; }
+dt { color: var(--soft); } dd { margin: 0; max-width: 76ch; overflow-wrap: anywhere; }
+ul.limits { margin: .4rem 0 .8rem; padding-left: 1.2rem; max-width: 76ch; } .limits li { margin: .2rem 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; color: var(--soft); font-weight: 600; vertical-align: bottom; }
 th, td { padding: .38rem 1.1rem .38rem 0; border-bottom: 1px solid var(--line); min-width: 3.2em; }
 td { vertical-align: top; }
-td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
+td.n, th.n { text-align: right; } td.n, td.range { white-space: nowrap; }
 td.words { min-width: 13em; }
 .meter { position: relative; min-width: 16em; height: 1.3em; }
 .meter i { position: absolute; top: 15%; bottom: 15%; background: var(--mark); opacity: .75;
@@ -60,8 +67,12 @@ figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
     --good: #4fc3a1; --mark: #6cb2eb; --tint: #24405a; }
   figure svg { filter: invert(.9) hue-rotate(180deg); }
 }
-@media print { :root { color-scheme: light; } body { font-size: 11pt; } main { max-width: none; padding: 0; }
-  h2, h3 { break-after: avoid; } figure, .tile, tr, pre { break-inside: avoid; }
+@media print { :root { color-scheme: light; } body { font-size: 10.5pt; line-height: 1.4; }
+  main { max-width: none; padding: 0; } nav { display: none; } a { color: inherit; text-decoration: none; }
+  h2 { margin-top: 1.5rem; } .tiles { grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; }
+  .tile { padding: .5rem .7rem; } .tile b { font-size: 1.35rem; }
+  h2, h3, thead, p:has(+ .wide), p:has(+ pre) { break-after: avoid; } .wide + p { break-before: avoid; }
+  figure, .tile, tr, pre, li, dd, p, table.small { break-inside: avoid; }
   .wide, pre { overflow: visible; max-height: none; }
   td { overflow-wrap: anywhere; } td.words { min-width: 0; }
   table { font-size: .78rem; } .figures { grid-template-columns: 1fr 1fr; } }
@@ -69,14 +80,14 @@ figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 """
 
 
-def page(title: str, subtitle: str, parts: Iterable[str]) -> str:
-    """The whole document."""
-    body = "\n".join(parts)
+def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
+    """The whole document; its sections are listed at the top."""
+    body = "\n".join([_contents([part.title_ for part in parts if isinstance(part, Section)]), *parts])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{REPORT_MARK}\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<h1>{escape(title)}</h1>\n<p class="soft">{escape(subtitle)}</p>\n{body}\n</main>\n</body>\n</html>\n'
+        f"<h1>{escape(title)}</h1>\n{paragraph(subtitle, 'soft')}\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -91,8 +102,37 @@ def markup(value: Any) -> str:
     return value if isinstance(value, Markup) else escape(str(value))
 
 
-def section(title: str, *parts: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>"
+class Section(Markup):
+    """A section as HTML that knows its title."""
+
+    title_: str
+
+
+def section(title: str, *parts: str) -> Section:
+    body = "\n".join(part for part in parts if part)
+    made = Section(f'<section id="{_anchor(title)}">\n<h2>{escape(title)}</h2>\n{body}\n</section>')
+    made.title_ = title
+    return made
+
+
+def _anchor(title: str) -> str:
+    """The id of the section with this title.
+
+    >>> _anchor("Why the model predicts as it does: two rows")
+    'why-the-model-predicts-as-it-does-two-rows'
+    """
+    return re.sub(r"\W+", "-", title.lower()).strip("-")
+
+
+def link(title: str) -> Markup:
+    """A link to the section with this title."""
+    return Markup(f'<a href="#{_anchor(title)}">{escape(title)}</a>')
+
+
+def _contents(titles: Sequence[str]) -> str:
+    """Links to the sections with these titles."""
+    links = "".join(f"<li>{link(title)}</li>" for title in titles)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>' if titles else ""
 
 
 def heading(text: str) -> str:
@@ -106,6 +146,20 @@ def paragraph(text: str, kind: str = "") -> str:
 
 def code(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
+
+
+def expression(text: str, words: str) -> Markup:
+    """An expression, and a sentence about it."""
+    return Markup(f"<code>{escape(text)}</code> {escape(words)}".strip())
+
+
+def facts(entries: Sequence[tuple[str, str]]) -> str:
+    """Names and their values, line by line."""
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{markup(value)}</dd>' for name, value in entries)}</dl>"
+
+
+def bullets(sentences: Sequence[str]) -> str:
+    return f'<ul class="limits">{"".join(f"<li>{markup(sentence)}</li>" for sentence in sentences)}</ul>'
 
 
 def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
@@ -123,10 +177,12 @@ def table(
     numbers: Sequence[int] = (),
     words: Sequence[int] = (),
     *,
+    ranges: Sequence[int] = (),
     small: bool = False,
 ) -> str:
-    """A table; the columns at the positions `numbers` are right-aligned, those at `words` are wide."""
-    marks = [' class="n"' if j in numbers else ' class="words"' if j in words else "" for j in range(len(header))]
+    """A table; columns at the positions `numbers` are right-aligned, at `words` wide, at `ranges` never wrapped."""
+    kinds = dict.fromkeys(ranges, "range") | dict.fromkeys(words, "words") | dict.fromkeys(numbers, "n")
+    marks = [f' class="{kinds[j]}"' if j in kinds else "" for j in range(len(header))]
     head = "".join(f'<th scope="col"{mark}>{markup(cell)}</th>' for cell, mark in zip(header, marks))
     body = "".join(
         "<tr>" + "".join(f"<td{mark}>{markup(cell)}</td>" for cell, mark in zip(row, marks)) + "</tr>" for row in rows

@@ -158,7 +158,9 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
         if off:
             words += f" For {', '.join(off)} predictions, the share differs from 90 % by more than chance explains."
     return section(
-        "Errors by size of the prediction", table(header, rows, numbers=(2, 3, 4, 5)), paragraph(words, "soft")
+        "Errors by size of the prediction",
+        table(header, rows, numbers=(2, 3, 4, 5), ranges=(1,)),
+        paragraph(words, "soft"),
     )
 
 
