@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import mercer
 from mercer.kernels.about import About
+from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.typed import Typed
 from mercer.models.auto.plan import Stop
@@ -90,7 +91,7 @@ def _kernel(kernel: Similarity) -> Markup:
     return expression(cut(brief(shown), EXPRESSION), words)
 
 
-def _leaves(kernel: Similarity) -> Iterator[str]:
+def _leaves(kernel: Value) -> Iterator[str]:
     """The names of the kernels of which a kernel is made."""
     if not kernel.children:
         yield type(kernel).__name__
