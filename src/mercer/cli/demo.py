@@ -45,7 +45,7 @@ def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     )  # fmt: skip
     voice.say("1. A table: 442 patients, ten measurements, and the progression of diabetes after a year", strong=True)
     write_diabetes(Path(table))
-    voice.say(f"   mercer fit {table} --target progression --report {report}")
+    voice.say(f"   mercer fit {table} --target progression --test-size 0.25 --time 30 --report {report}")
     voice.say()
     voice.say("2. A model, scored on held-out rows", strong=True)
     held_out = fitting.fit(
