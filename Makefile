@@ -17,7 +17,7 @@ test: .venv/.dev
 	$(MAKE) --no-print-directory --jobs 2 tests-early doctest tests-late
 
 # Each process collects and compiles only what it needs; the first half takes as long as the second and the examples.
-EARLY = tests/test_[a-l]*.py
+EARLY = tests/test_[a-k]*.py
 PYTEST = $(BIN)/python -m pytest -q
 
 tests-early: .venv/.dev
@@ -26,7 +26,7 @@ tests-early: .venv/.dev
 tests-late: .venv/.dev
 	$(PYTEST) -m "not thorough" --ignore-glob='$(CURDIR)/$(EARLY)'
 
-# Tests that take about a second or more each: many cases, random samples, whole commands, processes that are killed.
+# Tests that take about half a second or more each: many cases, random samples, whole commands, processes that are killed.
 test-thorough: .venv/.dev
 	$(PYTEST) -m thorough -n 2 --dist worksteal
 

@@ -78,6 +78,7 @@ def test_a_wrong_product_is_found(monkeypatch):
     assert found()
 
 
+@pytest.mark.thorough
 def test_logarithms_that_cancel_are_found(monkeypatch):
     def log_tile(self, block, out):
         self.inner.log_tile(block, out)
@@ -88,6 +89,7 @@ def test_logarithms_that_cancel_are_found(monkeypatch):
     assert found()
 
 
+@pytest.mark.thorough
 def test_powers_that_amplify_rounding_are_found(monkeypatch):
     def imprecise(kernel, block, amplification, precise=rounding.precise):
         return block if isinstance(kernel, Power) else precise(kernel, block, amplification)

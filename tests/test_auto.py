@@ -187,6 +187,7 @@ def test_classes_and_their_probabilities():
         assert (model.classes_[P.argmax(axis=1)] == model.predict(X[1::2])).all()
 
 
+@pytest.mark.thorough
 def test_rings_are_learnt():
     own = np.random.default_rng(4)
     X = own.normal(size=(300, 2))
@@ -196,6 +197,7 @@ def test_rings_are_learnt():
     assert model.decision_function(X).shape == (300,)
 
 
+@pytest.mark.thorough
 def test_rare_classes_are_said():
     own = np.random.default_rng(5)
     X = own.normal(size=(200, 2))
@@ -206,6 +208,7 @@ def test_rare_classes_are_said():
     assert ((model.predict_proba(X)[:, 1] > 0.5) == y).mean() > 0.98
 
 
+@pytest.mark.thorough
 def test_numbers_that_look_like_something_else_are_told():
     X, y = waves(60)
     assert "AutoClassifier" in str(AutoRegressor().fit(X, (y > 0).astype(int)).choices_)
@@ -216,6 +219,7 @@ def test_numbers_that_look_like_something_else_are_told():
         AutoClassifier().fit(X, y)
 
 
+@pytest.mark.thorough
 def test_a_frame_of_mixed_columns():
     own = np.random.default_rng(6)
     n = 160
@@ -397,6 +401,7 @@ def test_columns_may_be_shifted():
     assert np.allclose(one.predict(X), other.predict(shifted), atol=0.02)
 
 
+@pytest.mark.thorough
 def test_widths_are_told_by_the_names_of_columns():
     X, y = waves(150)
     frame = pd.DataFrame(X, columns=["heat", "b", "c"])

@@ -174,6 +174,7 @@ def test_mercer_fit_of_a_file_beyond_memory(tmp_path, capsys, little_memory):
     assert len(model.predict(frame.drop("y", "years"))) == N
 
 
+@pytest.mark.thorough
 def test_mercer_fit_of_a_folder_of_classes(tmp_path, capsys, little_memory):
     frame, _, labels = table(missing=False)
     frame = frame.drop("y").with_columns(k=labels)

@@ -279,6 +279,7 @@ def test_smooth_losses_over_batches_are_those_of_the_array(kind, small):
         np.testing.assert_allclose(model.loo_proba_, again.loo_proba_, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_least_squares_of_classes(small, tmp_path):
     X, y = data()
     labels = np.where(y > 1, "high", "low")

@@ -52,6 +52,7 @@ def called(bench, monkeypatch, *arguments: str) -> int:
     return bench.main()
 
 
+@pytest.mark.thorough
 def test_a_run_keeps_results_and_goes_on_where_it_was(bench, results, monkeypatch, capsys):
     assert called(bench, monkeypatch, "--busy") == 1
     said = capsys.readouterr().out

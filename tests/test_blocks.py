@@ -86,6 +86,7 @@ def smooth():
     return X, Y, mc.Gaussian(1.0)(X)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("alpha", "unit"), [(1.0, 1e-6), (1.0, 1.0), (1e-2, 1.0), (1e-4, 1e-6), (1e-6, 1.0), (1e-8, 1.0)]
 )
@@ -113,6 +114,7 @@ def test_it_ends_better_than_the_centres_wherever_it_ends(smooth, alpha, unit):
     assert residual(ends[-1].coef) < min(first, residual(ends[1].coef))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("alpha", [1e-8, 1e-2])
 def test_damped_steps_lower_the_residual_of_all_rows(smooth, alpha):
     """Undamped ones interpolate a block, and multiply the residual of the other rows by a hundred."""

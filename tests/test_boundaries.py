@@ -63,6 +63,7 @@ def of_others(found: Iterable[ast.AST], own: set[str]) -> list[tuple[int, str]]:
     return sorted(violations)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_private_attributes_are_read_only_in_their_folder(folder):
     found = {path: nodes(path.read_text(encoding="utf-8")) for path in modules(folder)}

@@ -187,6 +187,7 @@ def test_new_rows_like_the_training_rows_raise_no_doubt(fitted):
     assert kinds(model, X[:10]) == {}
 
 
+@pytest.mark.thorough
 def test_new_rows_are_compared_with_the_training_rows(fitted, tmp_path):
     model, X = fitted
     model.save(tmp_path / "m.mercer")

@@ -59,6 +59,7 @@ def killed_at(count):
     return progress
 
 
+@pytest.mark.thorough
 def test_killed_anywhere_the_answer_is_the_same(often, tmp_path):
     X, y, w = data()
     steps = []
@@ -80,6 +81,7 @@ def test_killed_anywhere_the_answer_is_the_same(often, tmp_path):
         assert not path.exists()
 
 
+@pytest.mark.thorough
 def test_killed_again_and_again(often, tmp_path):
     X, y, w = data()
     whole, path, tries = make().fit(X, y, w), tmp_path / "fit.ckpt", 0
@@ -139,6 +141,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.thorough
 def test_other_data_and_parameters_are_refused(often, tmp_path):
     X, y, w = data()
     path = tmp_path / "fit.ckpt"
@@ -280,6 +283,7 @@ def fit(way, path=None, at=None, shift=0.0):
     return model.fit(mc.Batches(source)), source
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.filterwarnings("ignore:.*not converged")
 def test_centres_batches_and_blocks_continue(way, often, iterating, tmp_path):

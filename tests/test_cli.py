@@ -121,6 +121,7 @@ def refused(capsys, *arguments) -> str:
 # -- help --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_help_and_a_refused_output_load_nothing_heavy(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "mine.txt").write_text("not a model")
@@ -307,6 +308,7 @@ def test_formats_and_packing_give_the_same_predictions(folder, model, capsys):
         )
 
 
+@pytest.mark.thorough
 def test_batches_are_the_whole(folder, model, monkeypatch, capsys):
     from mercer.cli import reading
 
@@ -371,6 +373,7 @@ def test_files_are_not_written_to_standard_output(tmp_path, monkeypatch):
         require_outputs({"--out": "./-"}, inputs=())
 
 
+@pytest.mark.thorough
 def test_evaluate(folder, model, classifier, capsys):
     code, out, _ = told(capsys, "evaluate", model, folder / "new.csv", "--json")
     answer = json.loads(out)
@@ -398,6 +401,7 @@ def test_probabilities(folder, classifier, capsys):
     assert "--proba" in refused(capsys, "predict", classifier, folder / "new.csv", "--interval", "0.9")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kernel", "chosen"), [("Epanechnikov(40.0)", False), ("Epanechnikov", True)])
 @pytest.mark.parametrize("name", ["nw", "local"])
 def test_smoothers_take_weights(tmp_path, monkeypatch, capsys, name, kernel, chosen):
@@ -502,6 +506,7 @@ def test_explain_a_row_of_one_text_column(tmp_path, monkeypatch, capsys):
     assert "message: “" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.thorough
 def test_explain_a_row(folder, model, capsys):
     origin, loaded = provenance(mc.load(model)), mc.load(model)
     table = pl.read_csv(folder / "houses.csv")
@@ -565,6 +570,7 @@ def test_classifications_of_a_mixed_table(folder, capsys, name):
     assert score["value"] > score["baseline"]
 
 
+@pytest.mark.thorough
 def test_tune_gains(folder, capsys):
     kernel = "Gaussian([9.0, 9.0]).on('area', 'age')"
     code, out, err = told(capsys, "tune", folder / "houses.csv", "-t", "price", "-k", kernel, "--json")
@@ -605,6 +611,7 @@ def test_split_parts_the_rows_and_keeps_the_shares_of_classes():
     assert (y[test] == "b").sum() == 2
 
 
+@pytest.mark.thorough
 def test_libsvm(folder, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) * (rng.uniform(size=(60, 3)) < 0.7)
@@ -761,6 +768,7 @@ def test_paths_that_do_not_work(folder, model, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_bad_options(folder, capsys):
     data = folder / "houses.csv"
     for arguments, said in (
@@ -883,6 +891,7 @@ def test_words_among_numbers_are_told(tmp_path):
 DECIMALS = [f"{k / 7:.3f},{k / 3:.3f},{'uv'[k % 2]}" for k in range(40)]
 
 
+@pytest.mark.thorough
 def test_marks_of_the_missing_in_decimals(tmp_path, capsys):
     """'n.d.' is known; '<5' is refused with its row and the option, which the model remembers."""
     from mercer.cli.reading import read
@@ -1394,6 +1403,7 @@ def test_tune_says_when_nothing_beats_the_baseline(tmp_path, monkeypatch, capsys
     assert "No candidate is better" in said.err
 
 
+@pytest.mark.thorough
 def test_tune_searches_the_widths_of_a_given_kernel(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     own = np.random.default_rng(0)

@@ -278,6 +278,7 @@ def test_the_picture_shows_the_scores(table):
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.thorough
 def test_counts_over_an_exposure_are_compared_by_their_deviance(monkeypatch, tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = pl.DataFrame({"a": rng.uniform(-1, 1, 240), "years": rng.uniform(0.2, 3.0, 240), "c": ["u", "v"] * 120})

@@ -134,6 +134,7 @@ def test_explicit_features(lists):
     np.testing.assert_array_equal(phi.sparse(lists).toarray(), phi(lists))
 
 
+@pytest.mark.thorough
 def test_hashed_features_estimate_the_kernel(lists):
     k, X = Common(), lists[:20]
     K = k(X)

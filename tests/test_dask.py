@@ -81,6 +81,7 @@ CHUNKS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", CHUNKS)
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True, "weighted": True}], ids=["plain", "weights"])
 def test_all_chunks_give_the_model_of_the_array(kind, options, small, iterated):

@@ -25,6 +25,7 @@ def test_a_column_that_a_sample_does_not_see_is_fitted(seed):
     assert model.coef_[0] == pytest.approx(np.log(20.0 / mean), abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_rare_column_that_separates_is_diagnosed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 5))

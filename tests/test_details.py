@@ -165,6 +165,7 @@ def test_intervals_of_new_groups_come_from_whole_groups():
     assert isinstance(model, mc.ConformalRegressor)
 
 
+@pytest.mark.thorough
 def test_dispersion_shows_which_counts_vary_more_than_a_poisson_distribution():
     rng = np.random.default_rng(0)
     mean = rng.uniform(0.5, 30, 3000)
@@ -205,6 +206,7 @@ def test_few_rows_of_negative_binomial_counts_have_a_dispersion_that_rises_with_
     assert 0.4 < np.median(flat) < 2.0
 
 
+@pytest.mark.thorough
 def test_intervals_of_overdispersed_counts_are_wider_and_never_below_zero(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 2, size=(260, 1))
@@ -260,6 +262,7 @@ def test_plots_of_thresholds_predictions_and_counts():
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.thorough
 def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, capsys):
     pl = pytest.importorskip("polars")
     pytest.importorskip("typer")

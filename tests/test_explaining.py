@@ -160,6 +160,7 @@ def test_sampled_contributions_add_up_and_are_as_near_as_they_say(monkeypatch):
     assert np.sqrt(np.mean(np.square(deviations)) / np.mean(np.square(errors))) == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.thorough
 def test_contributions_to_the_probability_of_the_predicted_class():
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "city": np.where(X[:, 2] > 0, "Rome", "Oslo")})
     labels = np.where((X[:, 0] > 0) == (X[:, 2] > 0), "yes", "no")

@@ -717,6 +717,7 @@ def test_maps_are_frozen_values():
     assert repr(MonomialMap(2, 2)) == "MonomialMap(d=2, degree=2, c=0.0, index='monomials')"
 
 
+@pytest.mark.thorough
 def test_maps_do_not_know_kernels():
     code = "import sys, mercer.features; print([m for m in sys.modules if m.startswith(('mercer.kernels', 'sklearn'))])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -200,6 +200,7 @@ def test_low_frequencies_precondition_the_others(monkeypatch):
         np.testing.assert_allclose(other.coef, whole.coef, atol=1e-6 * np.abs(whole.coef).max())
 
 
+@pytest.mark.thorough
 def test_iterations_can_be_stopped_and_limited(monkeypatch):
     monkeypatch.setattr(costs, "FACTORED_FREQUENCIES", 1)
     X, y, _ = data()
@@ -256,6 +257,7 @@ def test_gradients_are_those_of_the_exact_function():
         np.testing.assert_allclose(ours, exact, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_model_file_keeps_every_bit(tmp_path):
     X, y, rng = data(d=3)
     for targets in (y, y[:, 0]):

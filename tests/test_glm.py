@@ -651,6 +651,7 @@ def test_prediction_intervals_cover(family):
     assert 0.75 <= np.mean(truth) <= 0.85
 
 
+@pytest.mark.thorough
 def test_the_band_of_a_kernels_mean_covers_on_average():
     rng = np.random.default_rng(0)
     X = np.linspace(0, 6, 120)[:, None]

@@ -137,6 +137,7 @@ def test_no_counterexample_among_small_rows(kernel):
     assert not mc.refute(kernel, trials=40, seconds=20.0).refuted
 
 
+@pytest.mark.thorough
 def test_models(tmp_path):
     rng = np.random.default_rng(1)
     labels = np.repeat(["a", "b"], 15)

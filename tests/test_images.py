@@ -131,6 +131,7 @@ def test_sizes_of_both_sides():
         mc.Patches(size=0)
 
 
+@pytest.mark.thorough
 def test_models_choose_a_kernel_for_images(tmp_path):
     X, y = load_digits(n_class=3, return_X_y=True)
     X = list(X[:150].reshape(-1, 8, 8))

@@ -112,6 +112,7 @@ def test_constant_columns_and_duplicates(kernel):
     np.testing.assert_allclose(K[3], K[0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.thorough
 @given(
     st.sampled_from(KERNELS),
     hnp.arrays(

@@ -224,6 +224,7 @@ def test_ways_to_hold_rows_out_that_contradict_each_other(visits, capsys, option
     assert words in err
 
 
+@pytest.mark.thorough
 def test_folds_are_fitted_with_weights(visits, capsys):
     weighted = visits.with_columns(count=pl.arange(1, 121) % 3 + 1)
     weighted.write_csv("weighted.csv")
@@ -337,6 +338,7 @@ def test_evaluate_notes_rows_that_were_trained_on_and_classes_never_seen(visits,
     assert {s["name"]: s["value"] for s in json.loads(out)["scores"]}["accuracy"] == 0.0
 
 
+@pytest.mark.thorough
 def test_numbers_that_are_new_classes_are_compared_and_words_are_refused(visits, capsys):
     visits.with_columns(high=(pl.col("high") == "yes").cast(pl.Int64)).write_csv("numbers.csv")
     assert told(capsys, "fit", "numbers.csv", "-t", "high", "--drop", "level", "-m", "ridge", "-o", "m.mercer")[0] == 0

@@ -86,6 +86,7 @@ def test_the_solution_is_the_smallest_objective_in_the_space():
         assert objective(g) > objective(f)
 
 
+@pytest.mark.thorough
 def test_degrees_of_freedom_are_the_trace_of_the_smoother():
     X, y = data()
     K = mc.Gaussian(1.0)(X)
@@ -165,6 +166,7 @@ def test_k_folds_equal_refitting():
         fitted.cv_predictions(TimeSeriesSplit(3))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("intercept", [False, True])
 def test_alpha_by_leave_one_out_is_the_best_of_the_path(intercept):
     X, Y = data(50, t=2)

@@ -283,6 +283,7 @@ def test_beyond_memory(solver, budget, words, close):
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=close)
 
 
+@pytest.mark.thorough
 def test_digits():
     X, y = REAL["digits"]
     linear, curved = (

@@ -440,6 +440,7 @@ def test_the_standard_error_comes_from_the_weights(k, degree):
     np.testing.assert_allclose(variance, W @ squares / W.sum(axis=1), rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_bands_cover():
     covered = []
     X = np.linspace(0, 1, 200)[:, None]

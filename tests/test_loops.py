@@ -419,6 +419,7 @@ def test_one_sigma_per_column_and_far_points(dtype: type) -> None:
 # --- loading ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_importing_the_package_does_not_import_numba() -> None:
     code = (
         "import mercer._loops, sys; assert 'numba' not in sys.modules\n"
@@ -427,6 +428,7 @@ def test_importing_the_package_does_not_import_numba() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.thorough
 def test_importing_the_loops_compiles_nothing() -> None:
     code = (
         "from mercer._loops import large, gaussian\n"

@@ -107,6 +107,7 @@ def test_a_refit_uses_the_same_share_of_the_rows(few):
     assert again.model.C == fitted.model.C
 
 
+@pytest.mark.thorough
 def test_counts_that_vary_more_than_poissons_are_negative_binomial():
     own = np.random.default_rng(0)
     X = own.uniform(-1, 1, size=(300, 1))

@@ -152,6 +152,7 @@ def test_additive_keeps_its_digits_far_from_the_origin():
     assert np.isfinite(mc.Additive(1e-90)(X * 1e6)).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_widths_are_tuned_in_any_unit(unit):
     X = rng.normal(size=(60, 2))

@@ -69,6 +69,7 @@ def test_it_is_the_weighted_mean(k):
     np.testing.assert_allclose(model.effective_sample_size(Z), (K @ v) ** 2 / (K**2 @ v), rtol=1e-7)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(1, 12), st.integers(1, 3), st.floats(-6, 6), st.integers(0, 100))
 def test_weights_sum_to_one_everywhere(n, d, log_h, seed):
@@ -369,6 +370,7 @@ def test_a_column_that_says_nothing_does_not_count():
         assert model.loo_loss_ <= min(grid) * (1 + 1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [17, 20, 37])
 def test_the_search_does_not_end_in_a_bad_minimum(seed):
     own = np.random.default_rng(seed)

@@ -31,6 +31,7 @@ def naive(k, X, Z, mean):
     return np.array([[k(x, z).mean() if mean else k(x, z).sum() for z in Z] for x in X])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("inner", [mc.Gaussian(0.7), mc.Linear() + 0.5 * mc.Laplacian(2.0)], ids=repr)
 def test_values_are_sums_over_all_pairs_of_parts(inner, mean, monkeypatch):

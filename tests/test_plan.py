@@ -66,6 +66,7 @@ def test_the_plan_is_what_fit_does(options):
         assert plan.why in model.status_
 
 
+@pytest.mark.thorough
 def test_sizes_without_data():
     model = mc.KernelRidge(mc.Gaussian(3.0), alpha=0.1, budget="2 GB")
     plans = [mc.plan(model, n=n, d=20) for n in (1000, 10_000, 100_000, 1_000_000)]

@@ -63,6 +63,7 @@ def test_two_classes_show_margin_and_rings():
     surface.figure_.canvas.draw()
 
 
+@pytest.mark.thorough
 def test_regions_are_what_is_predicted():
     for model in (
         mc.SVC(mc.Gaussian(1.0)),

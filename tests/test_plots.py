@@ -423,6 +423,7 @@ def test_a_stationary_kernel_is_shown_until_it_fades():
     np.testing.assert_allclose(ard.values[0], np.exp(-2 * ard.x**2))
 
 
+@pytest.mark.thorough
 def test_maps_and_priors():
     shape = plot.KernelShape.from_kernel(mc.Polynomial(2, c=1.0), resolution=21)
     a, b = np.meshgrid(shape.x, shape.y)
@@ -726,6 +727,7 @@ def test_many_classes_are_named_where_they_lead():
     assert surface.ax_.get_legend() is None
 
 
+@pytest.mark.thorough
 def test_many_points_are_an_image_and_fainter():
     rng = np.random.default_rng(0)
     few, many = (plot.Residuals.from_predictions(rng.normal(size=n), rng.normal(size=n)) for n in (20, 5000))

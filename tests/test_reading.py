@@ -312,6 +312,7 @@ def test_codes_and_identifiers_are_noted_with_the_option(capsys):
     assert "note" not in err
 
 
+@pytest.mark.thorough
 def test_smiles_are_molecules(capsys):
     pytest.importorskip("rdkit")
     smiles = [f"{'C' * n}{end}" for n in range(1, 21) for end in ("O", "c1ccccc1", "C(=O)O")]
@@ -397,6 +398,7 @@ def test_weights_that_are_refused(capsys):
 # -- a mistyped name ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_mistyped_name_is_refused_before_anything_is_loaded():
     wages().write_csv("wages.csv")
     code = (
@@ -473,6 +475,7 @@ def test_no_command_replaces_its_input(force, capsys, monkeypatch):
     assert Path("wages.mercer").read_bytes() == model
 
 
+@pytest.mark.thorough
 def test_only_our_own_files_are_replaced(capsys):
     wages().write_csv("wages.csv")
     fit = ["fit", "wages.csv", "-t", "pay", "-m", "linear", "-q"]

@@ -262,6 +262,7 @@ def test_bad_input_is_refused(regression, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("unpictured")
 def test_long_expressions_and_names_are_cut(tmp_path, monkeypatch):
     for name in ("measured_importance", "explained_rows"):  # hundreds of predictions, each of 91 terms
@@ -481,6 +482,7 @@ def test_data_are_named_missing_cells_are_missing_and_the_last_column_has_its_li
     assert "1 other column" not in page
 
 
+@pytest.mark.thorough
 def test_intervals_of_other_groups_are_those_that_the_saved_model_has():
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(40), 6)

@@ -589,6 +589,7 @@ def test_the_triangular_factor_is_orthonormal_at_any_condition(condition):
     close(np.tril(R, -1), np.zeros((6, 6)), 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "shape", "least"),
     [

@@ -264,6 +264,7 @@ def test_arguments_and_columns_are_the_same():
         by_column.fit(frame, counts, exposure=frame["years"])
 
 
+@pytest.mark.thorough
 def test_scikit_learn_knows_roles_as_a_parameter():
     frame, counts = policies()
     plain = mc.AutoRegressor(roles=GIVEN, time=TIME)

@@ -267,6 +267,7 @@ def test_laws(kernel):
     assert kernel.proof().valid
 
 
+@pytest.mark.thorough
 def test_what_is_not_a_kernel_is_refuted():
     for k in (mc.SignaturePDE(), mc.SignaturePDE(mc.Gaussian(1.0), refine=1), mc.DTW(1.0)):
         assert not k.proof().valid

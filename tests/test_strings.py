@@ -343,6 +343,7 @@ def test_models(kernel, tmp_path):
     assert mc.KernelNeighborsClassifier(kernel, n_neighbors=3).fit(X, LABELS).score(X, LABELS) > 0.6
 
 
+@pytest.mark.thorough
 def test_scikit_learn_and_tuning():
     from sklearn.model_selection import GridSearchCV, cross_val_score
     from sklearn.pipeline import make_pipeline

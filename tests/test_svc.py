@@ -489,6 +489,7 @@ def long_problem():
     return X, y
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_interrupt_keeps_a_usable_model(classes):

@@ -65,6 +65,7 @@ def test_a_kernel_matrix_is_cut_both_ways():
     assert matrix.C == direct.C
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("model", "name"), [(mc.SVR(mc.Gaussian(1.0)), "epsilon"), (mc.NuSVR(mc.Gaussian(1.0)), "nu")])
 def test_the_tube_is_tuned_too(model, name):
     y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1]
@@ -209,6 +210,7 @@ def test_parameters_that_are_no_widths_are_searched_one_after_the_other():
 # -- the baseline -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_what_is_no_better_than_a_guess_is_said():
     own = np.random.default_rng(0)
     labels = (own.uniform(size=150) < 0.3).astype(int)

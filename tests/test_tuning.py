@@ -345,6 +345,7 @@ def test_relevance_of_columns():
             assert "column 0" in model.tuning_.notes[0]
 
 
+@pytest.mark.thorough
 def test_weights_of_a_sum_of_kernels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 3))
@@ -367,6 +368,7 @@ def test_offset_of_a_polynomial():
     assert model.tuning_.value < 2e-4 < model.tuning_.start_value
 
 
+@pytest.mark.thorough
 def test_held_parameters_stay():
     X, Y, _, _ = data(50, 2, 1)
     kernel = 2.0 * mc.Gaussian([1.5, 0.7])
@@ -562,6 +564,7 @@ def test_factors_of_the_whole_kernel():
         assert ranges.scale_factors(kernel) is None
 
 
+@pytest.mark.thorough
 def test_sparse_rows_tune_as_dense_ones():
     import scipy.sparse as sp
 
@@ -572,6 +575,7 @@ def test_sparse_rows_tune_as_dense_ones():
     assert sparse.tuning_.value == pytest.approx(dense.tuning_.value, rel=1e-2)
 
 
+@pytest.mark.thorough
 def test_a_wide_column_that_matters_is_not_called_needless():
     """Nearly linear in a column: its width is long, and without it the fit is lost."""
     rng = np.random.default_rng(0)
@@ -595,6 +599,7 @@ def test_a_small_term_that_carries_the_fit_is_not_called_needless():
     assert noted.count("can be dropped") <= 1
 
 
+@pytest.mark.thorough
 def test_models_with_centres_say_what_their_own_error_is():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(120, 2))

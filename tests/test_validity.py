@@ -320,6 +320,7 @@ def test_no_proven_expression_is_refuted_by_search(kernel, seed):
     assert not r.refuted, str(r)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 4)
 @given(kernel=set_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_on_sets_is_refuted(kernel, seed):
@@ -454,6 +455,7 @@ def test_repaired_matrices_are_positive_semidefinite(K, method):
     np.testing.assert_allclose(mc.repair(r.K, method).K, r.K, atol=1e-9)
 
 
+@pytest.mark.thorough
 @given(B=symmetric, method=st.sampled_from(["clip", "flip", "shift"]))
 def test_positive_semidefinite_matrices_stay(B, method):
     K = B @ B.T
@@ -569,6 +571,7 @@ def test_catalogue_kernels_as_functions_are_not_refuted(kernel, dtype):
             assert not r.refuted, str(r)
 
 
+@pytest.mark.thorough
 def test_the_verdict_says_what_it_rests_on():
     function = mc.refute(F(lambda x, z: -squared(x, z)), dim=2)
     assert function.evidence is confirmation.Evidence.VALUES
@@ -756,6 +759,7 @@ def test_kernels_on_named_columns_ask_for_rows_and_take_a_frame():
 # -- rounding, and what is not rounding -------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [1e6, 1e9])
 def test_rounding_that_hides_where_a_function_is_nearly_constant_is_seen(n):
     """(1 + ⟨x, z⟩/n)ⁿ is a kernel: near the origin it takes two values, 1 and the next that a power of a float has."""
