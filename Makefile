@@ -17,14 +17,14 @@ test: .venv/.dev
 	$(MAKE) --no-print-directory --jobs 2 tests-early doctest tests-late
 
 # Each process collects and compiles only what it needs; the first half takes as long as the second and the examples.
-EARLY = tests/test_[a-k]*.py
+EARLY = $(wildcard tests/test_[a-k]*.py tests/test_la*.py)
 PYTEST = $(BIN)/python -m pytest -q
 
 tests-early: .venv/.dev
-	$(PYTEST) -m "not thorough" $(wildcard $(EARLY))
+	$(PYTEST) -m "not thorough" $(EARLY)
 
 tests-late: .venv/.dev
-	$(PYTEST) -m "not thorough" --ignore-glob='$(CURDIR)/$(EARLY)'
+	$(PYTEST) -m "not thorough" $(filter-out $(EARLY),$(wildcard tests/test_*.py))
 
 # Tests that take about half a second or more each: many cases, random samples, whole commands, processes that are killed.
 test-thorough: .venv/.dev
