@@ -338,7 +338,7 @@ class Precomputed(Kernel):
     def tile(self, block: Block, out: Array) -> None:
         x, z = block.encoded(self)
         if self.K is not None:
-            out[...] = self.K[np.ix_(x, z)]
+            out[...] = self.K[x].take(z, axis=1)  # faster than one index of pairs
             return
         if block.pair.same:
             block.pair.once("symmetric", lambda: self._require_symmetric_rows(block.pair.x))
