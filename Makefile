@@ -62,11 +62,13 @@ docs: .venv/.docs
 	$(BIN)/python docs/_site/build.py out
 
 # All benchmarks, one after the other; those that have a result are left out, so that an interrupted run goes on.
+# Then the README's table of times, its words about machines and its picture are made from the results.
 # Jobs with data sets need their folder: make bench DATA=DIR. More choices: .venv/bin/python benchmarks/run.py --help
 DATA ?= ../shared/data
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/run.py $(if $(wildcard $(DATA)),--data $(DATA))
+	$(BIN)/python docs/images/speed.py
 
 # Coverage of intervals and calibration of probabilities, by data set.
 promises: .venv/.bench

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -140,14 +139,14 @@ def test_every_cell_of_what_is_there_is_a_link():
         assert re.fullmatch(r"(\| \[[^\]]+\]\[\w+\] ){4}\|", row), row
 
 
-def test_the_readme_shows_the_times_of_the_result_files(monkeypatch):
+def test_how_fast_in_the_readme_is_made_from_the_result_files(monkeypatch):
+    """Table, machines, dates and picture: `docs/images/speed.py` writes all of them."""
     monkeypatch.syspath_prepend(str(TOP / "docs" / "_site"))
+    monkeypatch.syspath_prepend(str(TOP / "docs" / "images"))
     import bench_pages
+    import speed
 
-    shown = README.partition("## How fast")[2].partition("\n\n[")[0]
-    for row in bench_pages.headlines():
-        assert row in shown
-    records = bench_pages.files()
-    for job, _task, _library in bench_pages.HEADLINES.values():
-        day = date.fromisoformat(records[job]["date"])
-        assert f"{day.day} {day:%B %Y}" in shown
+    assert speed.GENERATED.findall(README) == [bench_pages.how_fast()]
+    for look in ("light", "dark"):
+        picture = (TOP / f"docs/images/speed-{look}.png").read_bytes()
+        assert bench_pages.described(bench_pages.picture()).encode("latin-1") in picture

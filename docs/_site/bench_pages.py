@@ -6,6 +6,8 @@ and the growth of tasks that were run at several sizes; then all tables of the f
 
 import functools
 import sys
+import textwrap
+from datetime import date
 from typing import Any, NamedTuple
 
 from pages import TOP
@@ -116,34 +118,89 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}×" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}×".replace(",", " ")
 
 
+def hardware(record: dict[str, Any]) -> str:
+    about = record["machine"]
+    return f"{about['processor']}, {about['vectors']}, {about['cores']} cores, {about['memory_gb']} GB"
+
+
 def where(record: dict[str, Any]) -> tuple[str, str, str]:
     """Machine, versions and date of a result."""
-    about, load = record["machine"], record["load"]
-    machine = f"{about['processor']}, {about['vectors']}, {about['cores']} cores, {about['memory_gb']} GB"
-    machine += f"; {record['clock']}; load {load[0]:g} to {load[-1]:g}"
+    load = record["load"]
+    machine = f"{hardware(record)}; {record['clock']}; load {load[0]:g} to {load[-1]:g}"
     numbers = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     return machine, f"{numbers}, Mercer at {record['commit']}", record["date"]
 
 
-def caution(records: list[dict[str, Any]]) -> str:
-    """A warning if one of the results was measured beside other programs."""
+def busy(records: list[dict[str, Any]]) -> str:
+    """How much else the machine may have done while these results were measured, or nothing.
+
+    >>> idle = {"machine": {"cores": 2}, "load": [0.1, 1.7]}
+    >>> busy([idle]), busy([idle, idle | {"load": [1.7, 5.24]}])
+    ('', 'load up to 5.24 on 2 cores, so other programs may have taken their share')
+    """
     cores = records[0]["machine"]["cores"]
     load = max(one for record in records for one in record["load"])
-    if load <= cores:
+    return f"load up to {load:g} on {cores} cores, so other programs may have taken their share" if load > cores else ""
+
+
+def caution(records: list[dict[str, Any]]) -> str:
+    """A warning if the machine may have been busy when one of the results was measured."""
+    words = busy(records)
+    if not words:
         return ""
-    words = f"Measured beside other programs (load up to {load:g} on {cores} cores)."
-    return f"\n:::{{warning}}\n{words} Ratios can be off by a factor of two in either direction.\n:::\n"
+    return (
+        f"\n:::{{warning}}\nMeasured with a {words}: ratios can be off by a factor of two in either direction.\n:::\n"
+    )
 
 
-def headlines() -> list[str]:
-    """The rows of the README's table, as Markdown."""
+# --- the README -------------------------------------------------------------------------------------------------------
+
+
+def headlines() -> list[tuple[str, Ratio]]:
+    """The words and the comparison of each row of the README's table."""
     known = {(one.job, one.task, one.other): one for one in ratios(files())}
-    rows = []
-    for words, key in HEADLINES.items():
-        one = known[key]
-        library = one.other.split()[0]
-        rows.append(f"| {words} | {spelled(one.mercer)} | {library} {spelled(one.seconds)} | {times(one.ratio)} |")
-    return rows
+    return [(words, known[key]) for words, key in HEADLINES.items()]
+
+
+def conditions() -> list[str]:
+    """Where and when the rows of the README were measured, one item for all rows with the same answer."""
+    found: dict[tuple[str, str, str, bool], list[tuple[int, dict[str, Any]]]] = {}
+    for number, (job, _, _) in enumerate(HEADLINES.values(), start=1):
+        record = files()[job]
+        day = date.fromisoformat(record["date"])
+        key = (f"{day.day} {day:%B %Y}", hardware(record), record["clock"], bool(busy([record])))
+        found.setdefault(key, []).append((number, record))
+    items = []
+    for (day, machine, clock, loaded), rows in found.items():
+        numbers = ", ".join(str(number) for number, _ in rows)
+        which = "All rows" if len(found) == 1 else f"Row {numbers}" if len(rows) == 1 else f"Rows {numbers}"
+        load = f"; {busy([record for _, record in rows])}, and ratios can be off by a factor of two" if loaded else ""
+        items.append(textwrap.fill(f"* {which}: {day}, {machine}; {clock}{load}.", 120, subsequent_indent="  "))
+    return items
+
+
+def how_fast() -> str:
+    """The README's table, and below it where and when it was measured, as Markdown."""
+    rows = [
+        f"| {words} | {spelled(one.mercer)} | {one.other.split()[0]} {spelled(one.seconds)} | {times(one.ratio)} |"
+        for words, one in headlines()
+    ]
+    head = ["| task | Mercer | other library | faster by |", "|---|---:|---:|---:|"]
+    return "\n".join([*head, *rows, "", *conditions()])
+
+
+def picture() -> list[tuple[str, float]]:
+    """The bars of the README's picture."""
+    return [(f"{words}: {one.other.split()[0]}", one.ratio) for words, one in headlines()]
+
+
+def described(rows: list[tuple[str, float]]) -> str:
+    """Bars in words, which the file of the picture keeps.
+
+    >>> described([("sum: peer", 2.04)])
+    'sum: peer 2.0x'
+    """
+    return "; ".join(f"{words} {times(ratio).replace('×', 'x')}" for words, ratio in rows)
 
 
 # --- drawings ---------------------------------------------------------------------------------------------------------

@@ -1,31 +1,36 @@
-"""Draw the picture of the README's "How fast" from the result files, and print the rows of its table.
+"""Bring "How fast" of the README up to date with the result files: its table, its words about machines, its picture.
 
-`.venv/bin/python docs/images/speed.py` writes speed-light.png and speed-dark.png beside this file, and prints machine,
-versions and date of every row for the sentence below the table. A test compares rows and dates with the result files.
+`.venv/bin/python docs/images/speed.py` rewrites them in README.md, and speed-light.png and speed-dark.png beside this
+file; `make bench` does so after it has measured. A test compares all three with the result files.
 """
 
+import re
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "_site"))
+README = HERE.parents[1] / "README.md"
+GENERATED = re.compile(r"(?<=\n)\| task \| Mercer .*?(?=\n\nThe libraries )", re.DOTALL)
+"""The part of the README that is made from the result files."""
 
 
 def main() -> None:
     import matplotlib as mpl
 
     mpl.use("agg")
+    sys.path.insert(0, str(HERE.parent / "_site"))
     import bench_pages
 
-    known = {(one.job, one.task, one.other): one for one in bench_pages.ratios(bench_pages.files())}
-    rows = [(f"{words}: {key[2].split()[0]}", known[key].ratio) for words, key in bench_pages.HEADLINES.items()]
+    rows = bench_pages.picture()
     for look in ("light", "dark"):
         figure = bench_pages.bars(rows, look, width=8.0)
-        figure.savefig(HERE / f"speed-{look}.png", dpi=150, facecolor=figure.get_facecolor())
-    print("\n".join(bench_pages.headlines()))
-    records = bench_pages.files()
-    for job, _task, _library in bench_pages.HEADLINES.values():
-        print(f"{job}:", "; ".join(bench_pages.where(records[job])))
+        about = {"Description": bench_pages.described(rows)}
+        figure.savefig(HERE / f"speed-{look}.png", dpi=150, facecolor=figure.get_facecolor(), metadata=about)
+    text, count = GENERATED.subn(lambda _: bench_pages.how_fast(), README.read_text(encoding="utf-8"))
+    if count != 1:
+        raise SystemExit(f"{README.name} has {count} tables of times before 'The libraries'; it needs exactly one")
+    README.write_text(text, encoding="utf-8")
+    print(bench_pages.how_fast())
 
 
 if __name__ == "__main__":
