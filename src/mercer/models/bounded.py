@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.files import Saved, described
+from mercer.files import described
+from mercer.models.around import AroundModel
 from mercer.models.base import all_or_nothing, shortened
 from mercer.models.choices import with_choices
 
@@ -24,7 +24,7 @@ def _has_intervals(bounded: Any) -> bool:
 
 
 @dataclass(repr=False, eq=False)
-class BoundedRegressor(RegressorMixin, Saved, BaseEstimator):  # type: ignore[misc]
+class BoundedRegressor(AroundModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Any regressor, with predictions and intervals that are never below 0 if no training target is: max(f(x), 0).
 
     A sum of kernel values may be negative between training rows even if no target is, and so may a line beyond them. If
@@ -54,14 +54,6 @@ class BoundedRegressor(RegressorMixin, Saved, BaseEstimator):  # type: ignore[mi
 
     model: Any
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.model, "predict"):
-            inner = get_tags(self.model)
-            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-            tags.regressor_tags = inner.regressor_tags
-        return tags
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to n points X and targets y, with weights if the model takes them."""
@@ -82,10 +74,7 @@ class BoundedRegressor(RegressorMixin, Saved, BaseEstimator):  # type: ignore[mi
     def _keep(self, model: Any, X: Any, y: Any) -> Self:
         self.model_, self._fitted_on = model, described(X)
         self.least_ = 0.0 if float(np.min(np.asarray(y, dtype=np.float64))) >= 0.0 else -np.inf
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        self._keep_columns(model)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

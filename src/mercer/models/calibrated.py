@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.files import Saved, described
+from mercer.files import described
+from mercer.models.around import AroundModel
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.base import Matrix, all_or_nothing, shown, training_points
 from mercer.models.choices import with_choices
@@ -34,7 +35,7 @@ of more rows about the second number are held out once, since few parameters are
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class CalibratedClassifier(AroundModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier with calibrated probabilities, which may predict a class from another probability than one half.
 
     Probabilities are calibrated on the training rows, each predicted by a model that was fitted without it: in closed
@@ -103,14 +104,6 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
     class_weight: Any = None
     cv: int = 5
     random_state: Any = 0
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.model, "predict"):
-            inner = get_tags(self.model)
-            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-            tags.classifier_tags = inner.classifier_tags
-        return tags
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -185,10 +178,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
         self._factors = class_weights(self.class_weight, self.classes_, data.codes, ones)
         if len(rows) == len(data):  # every row was left out
             self._left_out = self._everywhere(P[np.argsort(rows)], data, X)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        self._keep_columns(model)
         return self
 
     def _everywhere(self, P: Matrix, data: Labelled, X: Any) -> Matrix | None:

@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import memory, threads
 from mercer.data.points import Points, length, take
 from mercer.errors import InvalidInput
-from mercer.files import Saved
 from mercer.kernels.base import Kernel, Similarity
 from mercer.memory import budget, within
+from mercer.models.around import AroundModel
 from mercer.models.base import Matrix, all_or_nothing, innermost, shortened, targets, training_points
 from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
 from mercer.models.least_squares.kernel_ridge import KernelRidge
@@ -49,7 +49,7 @@ CALIBRATED = 20
 
 
 @dataclass(eq=False, repr=False)
-class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class ConformalRegressor(AroundModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Prediction intervals with a finite-sample guarantee for any regressor, of this library or of scikit-learn.
 
     If rows are exchangeable (and the model treats them alike), a new target is in its interval with a probability of
@@ -122,14 +122,6 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     random_state: Any = 0
     residuals: str = "absolute"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.model, "predict"):
-            inner = get_tags(self.model)
-            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-            tags.regressor_tags = inner.regressor_tags
-        return tags
-
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     @all_or_nothing
@@ -177,10 +169,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         """The public attributes of a fitted model."""
         self.residuals_ = self._shaped(self._residuals)
         self.n_calibration_ = len(self._residuals)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(self.model_, name):
-                setattr(self, name, getattr(self.model_, name))
+        self._keep_columns(self.model_)
 
     def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
         """(m, t) values in the shape of y: (m,) if y is a vector."""
