@@ -289,3 +289,46 @@ def test_tags_of_deep_expressions_are_asked_once_per_leaf(wrap, monkeypatch):
 def test_values_do_not_depend_on_whether_both_sides_are_one_array(kernel):
     X = np.random.default_rng(0).normal(size=(60, 40))
     assert np.array_equal(mc.Expansion(kernel, X, np.ones(60))(X), mc.Expansion(kernel, X, np.ones(60))(X.copy()))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "terms"),
+    [
+        (a, [{"x", "y", "z"}]),
+        (mc.Linear() + 1.0, [{"x"}, {"y"}, {"z"}]),
+        (a.on(0) * b.on("z") + 2.0 * a.on("y"), [{"x", "z"}, {"y"}]),
+        (mc.Linear().on(1, 0).on("y", "z"), [{"z"}, {"y"}]),
+        (mc.exp(mc.Additive(1.0).on("x", "z")), [{"x", "z"}]),
+        ((a.on("x") + 1.0).normalize(), [{"x"}]),
+        ((a.on("x") + b.on("y")) ** 2, [{"x", "y"}]),
+        (a.on("x").rescale(lambda X: 1.0 + X[:, 0]), [{"x", "y", "z"}]),
+        (a.on(0).after(lambda X: X[:, ::-1]), [{"x", "y", "z"}]),
+        (mc.Epanechnikov(1.0).on("x") * mc.Tricube(1.0).on(1), [{"x", "y"}]),
+    ],
+)
+def test_the_columns_that_each_term_reads(kernel, terms):
+    assert kernel.terms(["x", "y", "z"]) == terms
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        a.on(0) * b.on(2) + 2.0 * a.on(1),
+        mc.Linear() + 1.0,
+        mc.exp(mc.Additive(1.0).on(0, 2)),
+        (a.on(1) + b.on(1)).normalize(),
+        (a.on(0) + b.on(1)) ** 2 + mc.Additive(2.0).on(2, 1),
+    ],
+)
+def test_a_kernel_is_a_sum_over_its_terms(kernel):
+    terms = kernel.terms(["0", "1", "2"])
+    for i in range(3):
+        moved = np.array(X)
+        moved[:, i] += 1.0
+        assert np.array_equal(kernel(moved, Z), kernel(X, Z)) == (not any(str(i) in term for term in terms))
+        for j in range(i):
+            both, other = np.array(moved), np.array(X)
+            both[:, j] += 1.0
+            other[:, j] += 1.0
+            mixed = kernel(both, Z) - kernel(moved, Z) - kernel(other, Z) + kernel(X, Z)
+            assert np.allclose(mixed, 0.0, atol=1e-12) or any({str(i), str(j)} <= term for term in terms)

@@ -205,6 +205,16 @@ def test_new_rows_are_compared_with_the_training_rows(fitted, tmp_path):
         assert apart[Far].share > 0.9
 
 
+def test_columns_that_the_kernel_does_not_read_raise_no_doubt():
+    rng = np.random.default_rng(0)
+    X = pl.DataFrame({"size": rng.uniform(0, 10, 300), "age": rng.uniform(0, 10, 300)})
+    y = X["size"].to_numpy()
+    model = mc.KernelRidge(mc.Gaussian(5.0).on("size") + 1.0, alpha=1.0).fit(X, y)
+    model.provenance_ = Provenance.of(X, y)
+    assert kinds(model, X.with_columns(age=pl.col("age") + 40)) == {}
+    assert kinds(model, X.with_columns(size=pl.col("size") + 40)) != {}
+
+
 def test_batches_are_watched_together(fitted):
     model, X = fitted
     watch = Watch(model)

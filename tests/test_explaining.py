@@ -185,7 +185,7 @@ def test_the_groups_of_columns_that_a_kernel_adds():
     assert groups(mc.Additive([1.0] * 4).exp()) == ((0, 1, 2, 3),)
     frame = pd.DataFrame(X, columns=list("abcd"))
     assert groups(mc.Gaussian(1.0).on("b") + mc.Additive(1.0).on("d", "a"), frame) == ((0,), (1,), (3,))
-    assert groups(mc.Gaussian(1.0).on("b") * mc.Gaussian(1.0).on("c"), frame) == ((0, 1, 2, 3),)
+    assert groups(mc.Gaussian(1.0).on("b") * mc.Gaussian(1.0).on("c"), frame) == ((1, 2),)
     logs = mc.AutoRegressor(kernel=mc.Additive(1.0), loss="log", time=5).fit(X, np.exp(3 * X[:, 0]))
     assert column_groups(logs, X) == ((0, 1, 2, 3),)
     assert column_groups(mc.Ridge().fit(X, y), X) == ((0,), (1,), (2,), (3,))

@@ -488,7 +488,7 @@ def test_a_new_leaf_says_what_its_parameters_are_compared_with():
     for unit in (1.0, 1e-6):
         height, reach = ranges.ranges(known, known.prepare(unit * X), Y)
         assert np.allclose(ranges.ranges(bell, bell.prepare(unit * X), Y), [reach, height])
-    assert ranges.scale_factors(bell).tolist() == [False, True]
+    assert bell.scale_factors.tolist() == [False, True]
     for units, words in (({"reach": "metres"}, "'length', 'taxicab'"), ({"width": "length"}, "Name a parameter")):
         with pytest.raises(mc.InvalidInput, match=words):
             type(
@@ -541,7 +541,7 @@ def test_of_two_factors_of_a_leaf_one_scales_the_kernel():
 
     X, Y, _, _ = data(40, 2, 1)
     k = Twice(2.0, 3.0)
-    theta = k.theta + ranges.scale_factors(k) * np.log(5.0)
+    theta = k.theta + k.scale_factors * np.log(5.0)
     np.testing.assert_allclose(k.with_theta(theta)(X), 5.0 * k(X))
     tuned = mc.tune(mc.KernelRidge(k, alpha=0.1), X, Y[:, 0], by="evidence", n_restarts=0)
     again = mc.GaussianProcessRegressor(tuned.tuning_.kernel, alpha=tuned.tuning_.alpha).fit(X, Y[:, 0])
@@ -558,10 +558,10 @@ def test_factors_of_the_whole_kernel():
     X = data()[0]
     for kernel in [2.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 3.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 1.0,
                    mc.Gaussian(1.0) * (2.0 * mc.Linear()), (2.0 * mc.Gaussian(1.0)).on(0)]:  # fmt: skip
-        factors = ranges.scale_factors(kernel)
+        factors = kernel.scale_factors
         np.testing.assert_allclose(kernel.with_theta(kernel.theta + factors * np.log(5.0))(X), 5.0 * kernel(X))
     for kernel in [mc.Gaussian(1.0), mc.Linear() + 2.0 * mc.Gaussian(1.0), mc.Scaled(mc.Fixed(2.0), mc.Linear())]:
-        assert ranges.scale_factors(kernel) is None
+        assert kernel.scale_factors is None
 
 
 @pytest.mark.thorough

@@ -6,7 +6,7 @@ A leaf says how to fill one tile of a Gram matrix; everything else follows from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import isabstract
@@ -310,6 +310,24 @@ class Similarity(Value, ABC):
     def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
         """The spectral density over d columns as a sum of terms; empty if it is not known, or k is not stationary."""
         return ()
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        """The columns that each term reads, if k is a sum of terms, in a data set with columns of these names.
+
+        By default there is one term, which reads all columns.
+        """
+        return [set(columns)]
+
+    @property
+    def scale_factors(self) -> NDArray[np.bool_] | None:
+        """The entries of `theta` whose common factor is a factor of k, by `units`; None if there are none."""
+        own = [field for field, _ in self.own_parameters]
+        factor = next((field for field in own if self.units.get(field) == "factor"), None)
+        if factor is None:
+            return None
+        mask = np.zeros(len(self.theta), dtype=bool)
+        mask[: len(own)] = [field == factor for field in own]  # a second one too would scale the kernel by the square
+        return mask
 
     def squared(self) -> Similarity:
         """k(x, z)², as a named kernel if there is one.

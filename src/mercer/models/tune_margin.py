@@ -30,7 +30,7 @@ from mercer.models.base import weights as checked_weights
 from mercer.models.tunable import Recipe, recipes, stratified, widths
 from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.grid import Grid, GridCriterion, Mask, run_grid
-from mercer.tuning.ranges import held_names, scale_factors
+from mercer.tuning.ranges import held_names
 from mercer.tuning.trials import Measure, Tuned
 
 CS = np.geomspace(0.1, 1000.0, 5)
@@ -280,7 +280,7 @@ def _by_width(model: Any, kernel: Kernel, points: Points, free: NDArray[np.bool_
 def _one_by_one(kernel: Kernel, points: Points, free: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The free parameters other than widths, without one factor of the whole kernel, which has the effect of C."""
     others = ~widths(kernel, points) & free
-    factors = scale_factors(kernel)
+    factors = kernel.scale_factors
     if factors is not None:
         others[np.flatnonzero(factors)[0]] = False
     return np.flatnonzero(others)

@@ -21,7 +21,7 @@ from mercer.kernels.base import Kernel
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.loo import Matrix, require_memory, require_others
 from mercer.tuning.quasi_newton import EPS, Evaluation
-from mercer.tuning.ranges import held_names, mean_diagonal, ranges, scale_factors
+from mercer.tuning.ranges import held_names, mean_diagonal, ranges
 from mercer.tuning.remarks import remarks
 from mercer.tuning.search import GradientSearch, curvature
 from mercer.tuning.trials import Tuned
@@ -111,7 +111,7 @@ def tune_problem(
     by_parameter = ranges(kernel, points, y)
     size, variance = mean_diagonal(kernel, points), float(y.var(axis=0).mean()) or float((y**2).mean()) or 1.0
     # A free scale will become that of the targets.
-    scaled = by == "evidence" and scale_factors(kernel) is not None
+    scaled = by == "evidence" and kernel.scale_factors is not None
     log_alpha = np.log(_alpha_range(n, variance if scaled else size, variance, by))
     begin = float(np.log(alpha)) if alpha > 0 else log_alpha[0]
     x = np.append(kernel.theta, begin)
@@ -120,7 +120,7 @@ def tune_problem(
     suggested = np.append([r.start for r in by_parameter], np.log(0.1 * (variance if by == "evidence" else size)))
     if by == "loo" and not held[-1]:
         # The error depends only on the ratio of the scale and alpha: searching for one of them is enough.
-        factors = scale_factors(kernel)
+        factors = kernel.scale_factors
         if factors is not None and not held[:-1][factors].any():
             held[np.flatnonzero(factors)[0]] = True
     low[held] = high[held] = suggested[held] = x[held]
@@ -142,7 +142,7 @@ def tune_problem(
             at = reached
         tested = whole if n <= REMARKS_ON else whole.sample(np.sort(order[:REMARKS_ON]))
         notes += remarks(kernel.with_theta(at.x[:-1]), tested, at.x, low, high, held)
-        if by == "evidence" and scale_factors(kernel) is None and not 1e-2 < variance / size < 1e2:
+        if by == "evidence" and kernel.scale_factors is None and not 1e-2 < variance / size < 1e2:
             notes.append(
                 f"The kernel has no free scale: its functions have the variance {size:.2g}, the targets have "
                 f"{variance:.2g}. Tune 1.0 * kernel instead, or normalise the targets."

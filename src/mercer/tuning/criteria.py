@@ -13,7 +13,6 @@ from mercer.kernels.base import Kernel
 from mercer.tuning.evidence import log_evidence, profiled_evidence
 from mercer.tuning.loo import Matrix, loo_error
 from mercer.tuning.quasi_newton import EPS, Evaluation
-from mercer.tuning.ranges import scale_factors
 from mercer.tuning.search import Criterion
 from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, Measure
 
@@ -83,7 +82,7 @@ class LeastSquaresCriterion(Criterion):
     @property
     def ray(self) -> NDArray[np.bool_] | None:
         """The parameters whose best common factor is a closed form: the signal's variance and alpha."""
-        factors = scale_factors(self.kernel)
+        factors = self.kernel.scale_factors
         if factors is None or self.by == "loo" or not self.profile:
             return None
         ray = np.append(factors, True)

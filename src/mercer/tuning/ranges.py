@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp
-from mercer.kernels.algebra.linear import Product, Sum
 from mercer.kernels.algebra.parameters import Unit
-from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.vectors.dot import Linear
@@ -63,7 +61,7 @@ class Slot(NamedTuple):
 def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
     """The free parameters in the order of `theta`."""
     all_slots = []
-    for field, column in _own_parameters(kernel):
+    for field, column in kernel.own_parameters:
         name = field if column is None else f"{field}[{column}]"
         all_slots.append(Slot(prefix + name, kernel, field, column, points, exponent))
     viewed = kernel.seen_by_parts(points)
@@ -71,35 +69,6 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
         if isinstance(child, Similarity):
             all_slots += slots(child, viewed, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
     return all_slots
-
-
-def _own_parameters(kernel: Similarity) -> list[tuple[str, int | None]]:
-    """Field and column of each free parameter of a node, without those of its children."""
-    own = [name.rstrip("]").partition("[") for name in kernel.parameter_names if "__" not in name]
-    return [(field, int(column) if column else None) for field, _, column in own]
-
-
-def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
-    """The entries of `theta` whose common factor is a factor of the whole kernel, or None if there are none."""
-    mask = np.zeros(len(kernel.theta), dtype=bool)
-    if "factor" in kernel.units.values():
-        own = [field for field, _ in _own_parameters(kernel)]
-        first = next((field for field in own if kernel.units.get(field) == "factor"), None)
-        mask[: len(own)] = [field == first for field in own]  # a second one too would scale the kernel by the square
-        return mask if first is not None else None
-    if isinstance(kernel, (Sum, Product)):
-        parts = [scale_factors(part) for part in kernel.parts]
-        sizes = [len(part.theta) for part in kernel.parts]
-        if isinstance(kernel, Sum):
-            return None if any(p is None for p in parts) else np.concatenate([p for p in parts if p is not None])
-        scaled = next((i for i, p in enumerate(parts) if p is not None), None)
-        if scaled is None:
-            return None
-        return np.concatenate([p if i == scaled and p is not None else np.zeros(s, bool)
-                               for i, (p, s) in enumerate(zip(parts, sizes))])  # fmt: skip
-    if isinstance(kernel, Viewed):
-        return scale_factors(kernel.inner)
-    return None
 
 
 class Lengths(NamedTuple):

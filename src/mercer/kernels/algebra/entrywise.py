@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +40,9 @@ class _Entrywise(Unary):
     @abstractmethod
     def _slope(self, tile: Array) -> Array:
         """h'(k)."""
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return self.joint_term(columns)
 
     def tile(self, block: Block, out: Array) -> None:
         precisely(self, self._fill, block, out, self.amplification)

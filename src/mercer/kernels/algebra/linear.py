@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -70,6 +70,19 @@ class _Product(Joined):
 
     kernels: tuple[Any, ...]
     precedence: ClassVar[int] = TIMES
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return self.joint_term(columns)
+
+    @property
+    def scale_factors(self) -> NDArray[np.bool_] | None:
+        """Those of the first factor that has some."""
+        masks = [part.scale_factors for part in self.parts]
+        first = next((i for i, mask in enumerate(masks) if mask is not None), None)
+        if first is None:
+            return None
+        others = [np.zeros(len(part.theta), dtype=bool) for part in self.parts]
+        return np.concatenate([*others[:first], masks[first], *others[first + 1 :]])
 
     def tile(self, block: Block, out: Array) -> None:
         block.evaluate(self.parts[0], out)
@@ -236,6 +249,15 @@ class Sum(Joined, Kernel):
     def distance_size(self, points: Points) -> float:
         return sum(part.distance_size(points) for part in self.parts)
 
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return [term for part in self.parts for term in part.terms(columns)]
+
+    @property
+    def scale_factors(self) -> NDArray[np.bool_] | None:
+        """Those of all parts, if all have some."""
+        masks = [mask for part in self.parts if (mask := part.scale_factors) is not None]
+        return np.concatenate(masks) if len(masks) == len(self.parts) else None
+
     def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
         """Densities add, if all of them are known."""
         parts = [part.spectral_terms(d) for part in self.parts]
@@ -349,6 +371,10 @@ class Scaled(Node, Kernel):
 
     def distance_size(self, points: Points) -> float:
         return self.scale * float(self.kernel.distance_size(points))
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        terms: list[set[str]] = self.kernel.terms(columns)
+        return terms
 
     def spectral_terms(self, d: int) -> tuple[SpectralTerm, ...]:
         return tuple(term.times(self.scale) for term in self.kernel.spectral_terms(d))

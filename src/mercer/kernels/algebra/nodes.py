@@ -7,6 +7,7 @@ rule in `conclusion`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -87,6 +88,10 @@ class Node(Similarity):
         """The dimension of the points that the parts see, None if it is not known."""
         return dim
 
+    def joint_term(self, columns: Sequence[str]) -> list[set[str]]:
+        """The columns that the parts read, as one term: the `terms` of a node that mixes its parts."""
+        return [set().union(*(term for part in self.parts for term in part.terms(columns)))]
+
     def touch(self, points: Points) -> None:
         for part in self.parts:
             part.touch(points)
@@ -150,6 +155,9 @@ class Constant(Kernel):
 
     def encode(self, X: Any) -> Any:
         return X
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return []
 
     @property
     def encoding(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -149,6 +149,9 @@ class Normalized(Unary):
     )
 
     kernel: Any
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return self.joint_term(columns)
 
     def _factors(self, points: Points, dtype: np.dtype[Any]) -> NDArray[np.float64]:
         """½ log k(x, x) in the log domain, else 1/√k(x, x), and 0 where k(x, x) = 0."""

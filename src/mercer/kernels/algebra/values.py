@@ -203,6 +203,12 @@ class Value:
         return names + [f"{c}__{n}" for c, child in self.children.items() for n in child.parameter_names]
 
     @property
+    def own_parameters(self) -> list[tuple[str, int | None]]:
+        """Field and column of each free parameter of this node, without those of its children."""
+        own = [name.rstrip("]").partition("[") for name in self.parameter_names if "__" not in name]
+        return [(field, int(column) if column else None) for field, _, column in own]
+
+    @property
     def theta(self) -> NDArray[np.float64]:
         """The free parameters in log space: those of this node first, then those of its children in order.
 

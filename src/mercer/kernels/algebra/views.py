@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -82,6 +82,10 @@ class Viewed(Node):
     def seen_by_parts(self, points: Points) -> Points:
         return points.view(self.view)
 
+    @property
+    def scale_factors(self) -> NDArray[np.bool_] | None:
+        return self.inner.scale_factors
+
     def touch(self, points: Points) -> None:
         self.inner.touch(points.view(self.view))
 
@@ -156,6 +160,9 @@ class _On(Viewed):
 
     def dimension_of_parts(self, dim: int | None) -> int | None:
         return len(self.columns)
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return self.inner.terms([column if isinstance(column, str) else columns[column] for column in self.columns])
 
     def narrowed(self, share: float) -> Kernel | None:
         narrow = self.inner.narrowed(share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,6 +61,9 @@ class Additive(Kernel):
     def bounds(self) -> NDArray[np.float64]:
         """A thousandth to ten thousand times the current σ, which has the unit of its column."""
         return self.theta[:, None] + np.log([1e-3, 1e4])
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return [{column} for column in columns]
 
     @property
     def encoding(self) -> Any:

@@ -6,6 +6,7 @@ x1, … Columns that the kernel does not use are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
@@ -167,6 +168,9 @@ columns if they are the same: 'age' may now be 'Age'.
     def columns_read(self) -> tuple[str, ...]:
         """The names of the columns that the table must have."""
         return tuple(name for name, _, _ in self.kinds)
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return self.inner.terms(self.columns_read)
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -72,6 +73,9 @@ class Linear(_Dot, Kernel):
 
     tags: ClassVar[Tags] = Tags(finite_rank=True)
     vanishes_at_origin_only: ClassVar[bool] = True
+
+    def terms(self, columns: Sequence[str]) -> list[set[str]]:
+        return [{column} for column in columns]
 
     def _apply(self, s: Array) -> None:
         """h is the identity."""

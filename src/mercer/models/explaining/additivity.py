@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.frames import column_names, is_frame
 from mercer.data.points import length
-from mercer.kernels.algebra.linear import Scaled, Sum
-from mercer.kernels.algebra.nodes import Constant
-from mercer.kernels.algebra.views import On
-from mercer.kernels.tables.additive import Additive
-from mercer.kernels.tables.typed import Typed
-from mercer.kernels.vectors.dot import Linear
+from mercer.kernels.algebra.linear import Sum
 from mercer.models.auto.regressor import AutoRegressor
 from mercer.models.auto.response import LogScale
 from mercer.models.base import innermost, rows_of_innermost
@@ -45,10 +40,9 @@ def column_groups(model: Any, X: Any) -> Groups:
     inner, seen = innermost(model), _seen(model, X)
     if seen is None or not _predicts_its_function(model, inner):
         return (tuple(range(X.shape[1])),)
-    positions, labels = seen
     if isinstance(inner, Ridge):
-        return _merged([{position} for position in positions] if inner.features is None else [set(positions)])
-    return _merged(_terms(inner.kernel_, positions, labels))
+        return _merged([{position} for position in seen.values()] if inner.features is None else [set(seen.values())])
+    return _merged([{seen[name] for name in term} for term in inner.kernel_.terms(list(seen))])
 
 
 def part_of(model: Any, X: Any, columns: Collection[int]) -> Callable[[Any], NDArray[np.float64]] | None:
@@ -72,7 +66,8 @@ def part_of(model: Any, X: Any, columns: Collection[int]) -> Callable[[Any], NDA
     seen = _seen(model, X)
     if seen is None or not isinstance(kernel, Sum) or not _predicts_its_function(model, inner):
         return None
-    terms = [part for part in kernel.parts if any(term & set(columns) for term in _terms(part, *seen))]
+    names = {name for name, position in seen.items() if position in columns}
+    terms = [part for part in kernel.parts if names & set().union(*part.terms(list(seen)))]
     if not terms:
         return lambda rows: np.zeros(length(rows))
     function = Expansion(reduce(add, terms), inner.function_.points, inner.function_.coef)
@@ -89,12 +84,12 @@ def is_bounded(model: Any) -> bool:
     return bool(np.isfinite(least))
 
 
-def _seen(model: Any, X: Any) -> tuple[list[int], list[str]] | None:
-    """Positions in X and names of the columns that the model inside sees; None if they are not columns of X."""
+def _seen(model: Any, X: Any) -> dict[str, int] | None:
+    """Positions in X of the columns that the model inside sees, by name; None if they are not columns of X."""
     names: list[Any] = column_names(X) if is_frame(X) else list(range(X.shape[1]))
     features = rows_of_innermost(model, X)
     seen: list[Any] = column_names(features) if is_frame(features) else list(range(features.shape[1]))
-    return ([names.index(name) for name in seen], list(map(str, seen))) if set(seen) <= set(names) else None
+    return {str(name): names.index(name) for name in seen} if set(seen) <= set(names) else None
 
 
 def _predicts_its_function(model: Any, inner: Any) -> bool:
@@ -104,24 +99,6 @@ def _predicts_its_function(model: Any, inner: Any) -> bool:
             return False
         model = model.model_
     return isinstance(inner, (KernelRidge, GaussianProcessRegressor, SVR, NuSVR, KernelQuantileRegressor, Ridge))
-
-
-def _terms(kernel: Any, positions: list[int], names: list[Any]) -> list[set[int]]:
-    """The columns of each term of a kernel that is a sum, where it sees the columns at these positions."""
-    if isinstance(kernel, Sum):
-        return [term for part in kernel.parts for term in _terms(part, positions, names)]
-    if isinstance(kernel, Constant):
-        return []
-    if isinstance(kernel, Scaled):
-        return _terms(kernel.kernel, positions, names)
-    if isinstance(kernel, Typed):
-        return _terms(kernel.inner, positions, names)
-    if isinstance(kernel, On):
-        chosen = [c if isinstance(c, int) else names.index(c) for c in kernel.columns]
-        return _terms(kernel.inner, [positions[c] for c in chosen], [names[c] for c in chosen])
-    if isinstance(kernel, (Additive, Linear)):
-        return [{position} for position in positions]
-    return [set(positions)]
 
 
 def _merged(terms: list[set[int]]) -> Groups:

@@ -25,9 +25,7 @@ from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra.views import On, Viewed, WeightOn
 from mercer.kernels.base import Kernel, Similarity
-from mercer.kernels.tables.typed import Typed
 from mercer.models.base import innermost, rows_of_innermost
 from mercer.models.judging.cautions import Caution, percent
 from mercer.models.judging.drift import Drift, drift
@@ -197,15 +195,5 @@ def columns_used(model: Any, origin: Provenance) -> set[str]:
     kernel = None
     if not isinstance(inner, LocalRegression):  # its polynomials use all columns
         kernel = getattr(inner, "kernel_", None) or getattr(inner, "kernel", None)
-    used = _columns_seen(kernel, names) if isinstance(kernel, Similarity) else set(names)
+    used = set().union(*kernel.terms(names)) if isinstance(kernel, Similarity) else set(names)
     return used - origin.left_out.keys()
-
-
-def _columns_seen(kernel: Any, names: list[str]) -> set[str]:
-    """The columns, among those of these names, that an expression reads."""
-    if isinstance(kernel, Typed):
-        return set(kernel.columns_read)
-    if isinstance(kernel, (On, WeightOn)):
-        return {column if isinstance(column, str) else names[column] for column in kernel.columns}
-    parts = {} if isinstance(kernel, Viewed) else kernel.children
-    return set().union(*(_columns_seen(part, names) for part in parts.values())) if parts else set(names)
