@@ -106,7 +106,7 @@ def test_the_page_has_ratios_growth_and_where_each_was_measured(bench, monkeypat
     monkeypatch.setattr(bench_pages, "lines", lambda task, libraries, look: None)
     pages = bench_pages.pages()
     text = pages["understand/benchmarks.md"]
-    row = next(line for line in text.splitlines() if line.startswith("| fit, 1,000 rows"))
+    row = next(line for line in text.splitlines() if line.startswith("| fit, 1 000 rows | peer | 2.0× |"))
     assert all(
         words in row for words in ("P, AVX2, 2 cores, 8 GB", "Python 3.11", "Mercer at abc", "2026-01-02", "2.0×")
     )

@@ -212,15 +212,26 @@ def test_the_text_between_parts_of_an_example_is_about_this_example():
     assert len(found) > len(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", ["kernels/basis_functions", "objects/promoters"])
-def test_examples_run(name, monkeypatch, capsys):
-    pytest.importorskip("pandas")
+SLOW = {
+    "classic_smoothing", "conditional_density", "denoised_digits", "descent", "digits_polynomial", "fast_to_train",
+    "growing_dimension", "image_patches", "lecture_003", "smart_nearest_neighbour",
+}  # fmt: skip
+"""Examples that take about half a second or more."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * (path.stem in SLOW)) for path in EXAMPLES],
+)
+def test_an_example_runs_and_draws(path, monkeypatch, capsys):
     import matplotlib.pyplot as plt
 
+    pytest.importorskip("rdkit")
     monkeypatch.setattr(plt, "show", lambda: None)
-    monkeypatch.setattr(sys, "argv", [name])
+    monkeypatch.setattr(sys, "argv", [str(path)])
     try:
-        runpy.run_path(str(TOP / "examples" / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(path), run_name="__main__")
+        assert all(figure.get_axes() for figure in map(plt.figure, plt.get_fignums()))
         assert plt.get_fignums()
     finally:
         plt.close("all")

@@ -52,6 +52,7 @@ html_css_files = ["mercer.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # summaries are fetched, which browsers forbid for file://
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "Mercer"},
     "navbar_start": ["navbar-logo"],

@@ -30,7 +30,7 @@ def continuous(x: np.ndarray) -> np.ndarray:
 def approximation(kernel: mc.Kernel, n: int) -> mc.Expansion:
     """The function through n points of the curve, or its least-squares fit if the space is too small for that."""
     X = np.linspace(0, 1, n)[:, None]
-    return mc.KernelRidge(kernel, alpha=1e-9, fit_intercept=True).fit(X, continuous(X)).function_
+    return mc.KernelRidge(kernel, alpha=1e-7, fit_intercept=True).fit(X, continuous(X)).function_
 
 
 # %%

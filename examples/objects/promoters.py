@@ -46,7 +46,7 @@ print(X[0])
 # have the same motifs, so counting runs is hardly better than guessing.
 
 kernels = {"Spectrum(3): what occurs": mc.Spectrum(3), "WeightedDegree(3): what occurs where": mc.WeightedDegree(3)}
-with mc.plot.style():
+with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
     for (title, leaf), panel in zip(kernels.items(), axes):
         kernel = leaf.normalize()
@@ -55,9 +55,9 @@ with mc.plot.style():
         print(f"{title}: {wrong:.0%} of the new strings wrong")
         K = kernel(X)
         np.fill_diagonal(K, np.nan)
-        panel.imshow(K, cmap="viridis", vmin=np.nanquantile(K, 0.01), vmax=np.nanquantile(K, 0.99))
-        panel.axhline(52.5, color="white", lw=0.8)
-        panel.axvline(52.5, color="white", lw=0.8)
+        panel.imshow(K, cmap=colours.amounts(), vmin=np.nanquantile(K, 0.01), vmax=np.nanquantile(K, 0.99))
+        panel.axhline(52.5, color=colours.red, lw=0.8)
+        panel.axvline(52.5, color=colours.red, lw=0.8)
         panel.set(title=f"{title}\n{wrong:.0%} of new strings wrong", xticks=[26, 79], yticks=[26, 79])
         panel.set_xticklabels(["promoters", "others"])
         panel.set_yticklabels(["promoters", "others"], rotation=90, va="center")

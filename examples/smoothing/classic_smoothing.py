@@ -63,9 +63,9 @@ plane = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
 print(f"widths {surface.bandwidth_.round(3)}, leave-one-out R² {surface.loo_score_:.3f}")
 with mc.plot.style() as colours:
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-    image = axis.contourf(*side, surface.predict(plane).reshape(120, 80), levels=14, cmap="viridis")
+    image = axis.contourf(*side, surface.predict(plane).reshape(120, 80), levels=14, cmap=colours.amounts())
     figure.colorbar(image, ax=axis, label="emission")
-    axis.plot(C, E, ".", color="white", ms=5)
+    axis.plot(C, E, ".", color=colours.red, ms=5)
     axis.set(xlabel="compression", ylabel="equivalence ratio")
 plt.show()
 
