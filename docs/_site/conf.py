@@ -51,6 +51,7 @@ html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["mercer.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_show_search_summary = False  # summaries are fetched, which browsers forbid for file://
 html_context = {"default_mode": "auto"}
 html_theme_options = {
