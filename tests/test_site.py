@@ -116,6 +116,22 @@ def test_internals_of_kernels_are_not_on_their_pages():
     assert {"fit", "predict", "save", "loo_score_"} <= set(api_pages.methods(mc.KernelRidge))
 
 
+def test_every_kernel_has_a_drawing_unless_its_example_holds_what_only_the_reader_has():
+    pytest.importorskip("matplotlib")
+    import kernel_pages
+
+    yours = {"After", "Convolution", "FromFeatures", "FromFunction", "Rescaled"}
+    tables_and_matrices = {"On", "Typed", "Precomputed", "WeightedCounts"}
+    trivial_or_of_two_columns = {"Constant", "WeightProduct"}
+    without = {entry.name for entry in kernel_pages.entries()} - set(kernel_pages.drawn())
+    assert without == yours | tables_and_matrices | trivial_or_of_two_columns
+    page = kernel_pages.section(next(entry for entry in kernel_pages.entries() if entry.name == "Jaccard"))
+    assert "all pairs of eight objects, and three functions drawn from it" in page
+    svg = kernel_pages.drawing(next(entry for entry in kernel_pages.entries() if entry.name == "Spectrum"), "dark")
+    assert "abcacb" in svg
+    assert "functions drawn from it" in svg
+
+
 def test_the_page_of_commands_names_every_command_and_its_options():
     import command_pages
 

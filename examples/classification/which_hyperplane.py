@@ -65,5 +65,5 @@ with mc.plot.style() as colours:
         axis.set(
             title=title, xlim=(-3.4, reach[0]), ylim=(-reach[1] if len(A) > 36 else -2.2, 3.2), xlabel="x₁", ylabel="x₂"
         )
-        axis.legend(framealpha=1, edgecolor="white", fontsize=8, loc="upper right" if len(A) > 36 else "lower right")
+        axis.legend(framealpha=1, edgecolor="white", fontsize=8, loc="upper right")
 plt.show()
