@@ -4,7 +4,7 @@ Far points pull at least squares
 
 Far points pull at the boundary of a least-squares classifier, but not of logistic regression (lecture 003).
 
-Points far on the right side, whose class is beyond doubt, rotate the line of least squares. If three classes lie in a
+Points far on the correct side, whose class is beyond doubt, rotate the line of least squares. If three classes lie in a
 row, least squares masks the middle one: its output is hardly ever the largest. Logistic regression has neither
 problem.
 """

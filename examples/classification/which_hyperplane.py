@@ -5,7 +5,7 @@ Which separating line does each method find?
 The separating line of each method: perceptron, least squares, logistic regression, SVM (lecture 003).
 
 Many lines separate the same points. Only the SVM chooses one by a criterion of its own: the line farthest from the
-points. Outliers on the right side move the line of least squares, but not that of the SVM.
+points. Outliers on the correct side move the line of least squares, but not that of the SVM.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ with mc.plot.style() as colours:
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
     t = np.linspace(-20, 20, 2)
     for axis, (A, label), title in zip(
-        axes, ((X, y), far), ("Separable points", "Six more points, far on the right side")
+        axes, ((X, y), far), ("Separable points", "Six more points, far on the correct side")
     ):
         axis.scatter(
             *A.T, s=26, color=np.where(label > 0, colours.red, colours.blue), edgecolor=colours.ink, lw=0.5, zorder=3

@@ -2,7 +2,8 @@
 Molecules seen through the Weisfeiler-Lehman kernel
 ===================================================
 
-Made molecules of four families, seen through the Weisfeiler-Lehman kernel: kernel PCA, and the nearest neighbours.
+Artificial molecules of four families, seen through the Weisfeiler-Lehman kernel: kernel PCA, and the nearest
+neighbours.
 
 Chains, rings, chains with an alcohol group and rings with a nitrogen atom, with branches at random. The kernel knows
 neither families nor coordinates, only atoms and bonds. Left: the first two components of kernel PCA. Right: one

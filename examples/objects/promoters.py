@@ -3,7 +3,7 @@ Where a motif stands decides: promoters of DNA
 ==============================================
 
 A promoter is a piece of DNA at which the copying of a gene begins. In bacteria, two short motifs stand at nearly fixed
-distances from that point. The strings here are made: both classes contain the same two motifs, with a few letters
+distances from that point. The strings here are artificial: both classes contain the same two motifs, with a few letters
 changed. In promoters they stand at their place, in the other strings anywhere.
 
 Two kernels compare runs of letters: ``Spectrum`` counts what occurs, and ``WeightedDegree`` what occurs where.

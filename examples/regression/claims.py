@@ -6,8 +6,8 @@ The number of claims of a policy depends on the driver's age, and on how long th
 Poisson regression models the number of claims per year. Here it is log-linear, with splines, and in the space of a
 kernel.
 
-The 30 000 policies are made, so the true frequency is known: young drivers have many claims, and old ones somewhat more
-than those in between.
+The 30 000 policies are simulated, so the true frequency is known: young drivers have many claims, and old ones somewhat
+more than those in between.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Four smoothing problems
 
 Curves, surfaces and densities without a formula: a curve with a sharp bend, a curve whose noise grows, a surface of two
 columns, and times between eruptions that have two typical lengths. All widths are chosen by leave-one-out. The data are
-made, in the shape of classic data sets.
+simulated, in the shape of classic data sets.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ label = np.repeat(["inner", "outer"], 80)
 raised = mc.FromFeatures(lambda X: np.column_stack([X, (X**2).sum(axis=1)]))
 for name, kernel in (("⟨x, z⟩", mc.Linear()), ("with x₁² + x₂²", raised)):
     machine = mc.SVC(kernel, C=10.0).fit(rings, label)
-    print(f"{name:>16}: {machine.score(rings, label):.0%} of the points on the right side")
+    print(f"{name:>16}: {machine.score(rings, label):.0%} of the points on the correct side")
 with mc.plot.style():
     mc.plot.DecisionSurface.from_estimator(machine, rings, label)
 plt.show()
