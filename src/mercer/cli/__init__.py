@@ -18,7 +18,7 @@ NEEDED = ("typer", "rich", "polars")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit: 0 success, 1 the answer is no or the command failed, 2 bad input, 130 interrupted."""
+    """Run one command and exit: 0 is success, 1 the answer no or a failure, 2 bad input, 130 an interrupt."""
     began = time.monotonic()
     if sys.stderr is None:  # closed by the caller: discard remarks, or they would go to the next file that is opened
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115

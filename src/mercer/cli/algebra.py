@@ -12,7 +12,7 @@ from mercer.errors import InvalidInput
 from mercer.words import one_line
 
 CHECKED = 500
-"""The largest number of rows of a file on which Mercer's condition is checked: the eigenvalues cost the cube."""
+"""The largest number of rows of a file on which Mercer's condition is checked: the eigenvalues cost O(n³)."""
 
 
 def kernels(voice: Voice, name: str | None) -> None:
@@ -165,7 +165,7 @@ def _on_data(
 
 
 def _numbers(voice: Voice, X: Any, data: str) -> Any:
-    """The numeric columns, and of them the rows without missing values."""
+    """The numeric columns, without the rows that have missing values."""
     others = [name for name, dtype in X.schema.items() if not dtype.is_numeric()]
     if len(others) == X.width:
         raise InvalidInput(

@@ -111,7 +111,7 @@ SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
         "molecule": (_columns("--molecule", "A column of molecules as SMILES texts (needs RDKit)"), None),
         "drop": (Drop, None),
         "group": (
-            _column("--group", "Not a feature: rows of one value are held out together."),
+            _column("--group", "Not a feature: rows with equal values are held out together."),
             None,
         ),
         "time_column": (_column("--time-column", "Not a feature: the latest rows are held out."), None),
@@ -202,9 +202,7 @@ def fit(
     report: Annotated[
         str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report about the model here.")
     ] = None,
-    time: Annotated[
-        float, typer.Option("--time", metavar="SECONDS", help="Seconds for all, from reading to report")
-    ] = 60.0,
+    time: Annotated[float, typer.Option("--time", metavar="SECONDS", help="Seconds for the whole command")] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
         float | None,
@@ -223,8 +221,8 @@ def fit(
         typer.Option(
             "--threshold",
             metavar="F1|COST=A:B|NUMBER",
-            help="Two classes: predict the positive one from a probability: with the best F1, the least cost if a "
-            "missed row costs A and a false alarm B, or a number such as 0.3.",
+            help="Two classes: the probability from which the positive one is predicted: the one with the best F1, the "
+            "one with the least cost if a missed row costs A and a false alarm B, or a number such as 0.3.",
         ),
     ] = None,
     positive: Annotated[
@@ -339,7 +337,7 @@ def compare(
         ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="The score that ranks, such as MAE or accuracy.")
+        str | None, typer.Option("--by", metavar="NAME", help="The score to rank by, such as MAE or accuracy.")
     ] = None,
     rows: Annotated[
         int, typer.Option("--rows", metavar="N", min=10, help="The largest number of rows to compare on.")
@@ -362,7 +360,7 @@ def compare(
         raise InvalidInput(
             "mercer compare has no --weight: most of the models that it compares cannot use it",
             got=f"--weight {roles['weight']}",
-            advice="Fit one model with it by mercer fit --weight, or leave the column out by --drop.",
+            advice="Fit one model with weights by mercer fit --weight, or leave the column out with --drop.",
         )
     header.check(data, target, roles, reading, predicts=True)
     destinations.require_outputs({"--plot": plot}, inputs=(data,), force=force)

@@ -88,7 +88,7 @@ def _bare(words: pl.Series) -> pl.Series:
 
 
 def number_style(words: pl.Series, comma: bool) -> tuple[NumberStyle, str] | None:
-    """The style in which all of these texts are numbers, and the currency; None if there is none, or no need for one.
+    """The style in which all of these texts are numbers, and the currency; None if no style fits, or none is needed.
 
     `comma`: the numbers of the file have decimal commas.
     """
@@ -178,7 +178,7 @@ class Dates:
     format : str
         Their format, "" for ISO's.
     instead : str
-        The format in which all of them would be other dates; "" if there is none.
+        Another format that all of them have, with which they are other dates; "" if there is none.
     """
 
     values: pl.Series
@@ -189,8 +189,9 @@ class Dates:
 def dates(words: pl.Series, known: list[str]) -> Dates | None:
     """The dates or times in a column of texts; None if not all of them are.
 
-    If both orders of day and month are possible, the one of another column (`known` formats), or the one in which the
-    rows are in order, is taken; else months come first after a slash (as in 12/31/2027), and days otherwise.
+    If both orders of day and month are possible, the order of another column (`known` formats) is used, or the one in
+    which the rows are sorted. If neither decides, the month comes first in dates with slashes (as in 12/31/2027), and
+    the day in all others.
     """
     some = words.drop_nulls().head(20).to_list()
     iso = [_ISO.fullmatch(word) for word in some]

@@ -199,7 +199,7 @@ def wrong_cell(column: pl.Series, wrong: pl.Series, what: str, name: str, before
 
 @contextmanager
 def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]:
-    """Report a missing value that a model refuses with its file, row and column; `places` are the rows' positions."""
+    """Inside this context, the error about a missing value names file, row and column; `places` are rows' positions."""
     try:
         yield
     except MissingValues:
@@ -210,6 +210,6 @@ def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]
         raise InvalidInput(
             f"Column {column.name!r} of {name} must have a value in every row for this model",
             got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
-            advice="Fill it in, or drop the row. Or fit --model auto or ridge without --kernel to a file with missing "
-            "values: such models accept them.",
+            advice="Fill it in, drop the row, or fit --model auto or ridge without --kernel: these models accept "
+            "missing values.",
         ) from None

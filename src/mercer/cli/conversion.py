@@ -39,7 +39,7 @@ class Conversion:
     types : dict
         The recorded type of each column that was read by a format.
     mixed : dict
-        why a column of decimals is not numeric.
+        Why a column of decimals is not numeric.
     """
 
     name: str

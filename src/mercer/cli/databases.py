@@ -45,7 +45,7 @@ def chosen(source: Source, parts: list[str], what: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name in SQL, in which nothing can be anything but a name."""
+    """A name quoted for SQL, so that no part of it is read as a command."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -75,7 +75,7 @@ def sqlite_names(source: Source) -> list[str]:
 
 
 def read_sqlite(source: Source) -> pl.DataFrame:
-    """A table of an SQLite file. Values have types of their own there: a column with any text is one of texts."""
+    """A table of an SQLite file. Each value has its own type there: a column with any text becomes one of texts."""
     import polars as pl
 
     try:

@@ -21,7 +21,7 @@ def decision_from(threshold: str | None, positive: str | None, balance: bool) ->
         return {}
     if balance:
         raise InvalidInput(
-            "One option decides which class is predicted",
+            "Only one option can decide which class is predicted",
             got="--threshold and --balance",
             advice="Choose one of the two.",
         )

@@ -87,7 +87,7 @@ def _split(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def _delimiter(source: Source) -> str:
-    """The delimiter that splits the first lines into equally many cells, and into most of them."""
+    """The delimiter that splits the first lines into the same number of cells each, and into the most cells."""
     lines = _lines(source)
     usual = "\t" if source.suffix in ("tsv", "tab") else ","
     best, most = usual, 0.0
@@ -110,7 +110,7 @@ def _delimiter(source: Source) -> str:
 
 
 def _is_spaced(rows: list[list[str]]) -> bool:
-    """Whether blanks separate columns, not words: every line has equally many cells, and many are numbers."""
+    """Whether blanks separate columns, not words: every line has the same number of cells, and many are numbers."""
     same = len(rows) > 1 and len({len(cells) for cells in rows}) == 1 and len(rows[0]) > 1
     return same and sum(_is_number(cell) for row in rows[1:] for cell in row) >= 0.5 * len(rows[1:])
 

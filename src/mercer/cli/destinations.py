@@ -37,10 +37,10 @@ def require_outputs(
 ) -> None:
     """Refuse outputs (by option) that cannot be written, or that would replace something.
 
-    The name of another option is no file: who forgets the name after --report does not want a report called --force.
-    An input is never replaced, and no output replaces another. A file that was there before is replaced only if it is
-    a model or a report of this program, if it is empty, or with `force`; a table if its first line is the `header` that
-    the option's table always has.
+    The name of another option is refused: a user who forgets the name after --report does not want a report called
+    --force. An input is never replaced, and no output replaces another. A file that was there before is replaced only
+    if it is a model or a report of this program, if it is empty, or with `force`; a table if its first line is the
+    `header` that the option's table always has.
     """
     from mercer.ours import replaceable
 

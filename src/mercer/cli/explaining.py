@@ -42,9 +42,7 @@ def explain(
         explain_row(voice, path, model, origin, given, row, label=label, top=top)
         return
     if label is not None:
-        raise InvalidInput(
-            "--class is the class of a row that is explained", got="no --row", advice="Add --row with its number."
-        )
+        raise InvalidInput("--class needs a row to explain", got="no --row", advice="Add --row with its number.")
     inner = innermost(model)
     kernel = getattr(inner, "kernel_", None)
     target = f", predicts {origin.target!r}" if origin.target else ""

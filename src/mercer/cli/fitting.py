@@ -318,7 +318,7 @@ def save(model: Any, path: str) -> int:
 
 
 def _note_replaced(voice: Voice, path: str, new: Provenance) -> None:
-    """Note that a model file is replaced which predicts something else than the new model."""
+    """Note that the replaced model file predicts something other than the new model does."""
     if not os.path.isfile(path) or not os.path.getsize(path) or not replaceable(path):
         return
     try:
@@ -363,7 +363,7 @@ def _importance_in_time(voice: Voice, model: Any, X: Any, y: Any, budget: float)
 
 
 USELESS = 0.005
-"""A smaller gain over the baseline than this is no gain."""
+"""A gain over the baseline that is smaller than this does not count."""
 
 
 def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:

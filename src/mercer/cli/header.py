@@ -19,7 +19,7 @@ def check(
 ) -> None:
     """Refuse a file that does not exist, names of columns that it does not have, and no target if one `predicts` it.
 
-    Files whose columns are known only when all of it was read are checked then.
+    Files whose columns are known only after all of the file has been read are checked then.
     """
     found = names_of(data, **reading)
     if found is None:

@@ -21,7 +21,7 @@ from mercer.files.replace import replacing
 KINDS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet", "pq": "parquet", "jsonl": "jsonl", "ndjson": "jsonl",
          "arrow": "arrow", "ipc": "arrow", "feather": "arrow", "xlsx": "excel", "ods": "ods"}  # fmt: skip
 TEXTS = ("csv", "tsv", "jsonl")
-"""Formats that are written batch by batch; of the others all batches are written at the end."""
+"""Formats that are written batch by batch; in other formats all batches are written at the end."""
 
 
 class Sink:
@@ -32,7 +32,7 @@ class Sink:
     rows : int
         The number of rows so far.
     facts
-        entries of the JSON document beside the rows.
+        Entries of the JSON document beside the rows.
     """
 
     def __init__(self, kind: str, stream: IO[bytes] | None, parts: Path | None) -> None:

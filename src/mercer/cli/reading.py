@@ -109,9 +109,9 @@ def read(
     target : str or None
         The target, whose words stay words.
     delimiter, encoding, format : str or None
-        override what is detected.
+        Override what is detected.
     na : sequence of str or None
-        cells of a text file that are missing values, too.
+        Cells of a text file that are missing values, too.
     """
     na, roles = na or (), roles or {}
     if is_tu(path):

@@ -74,7 +74,7 @@ class Source:
     path : Path
         The path of its decompressed bytes, text in UTF-8.
     format : str
-        csv, parquet, arrow, arrow-stream, jsonl, json, libsvm, excel, ods, sqlite or duckdb.
+        One of csv, parquet, arrow, arrow-stream, jsonl, json, libsvm, excel, ods, sqlite or duckdb.
     suffix : str
         The suffix of its name, without the suffix of a compression.
     folder : Path

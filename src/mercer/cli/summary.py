@@ -72,11 +72,11 @@ def most_important(importance: Importance) -> str:
     >>> most_important(Importance(("a", "b", "c"), (0.5, 2.0, 0.0), (0.1, 0.2, 0.0), "RMSE", 3.0, 90, 5))
     'Most important columns: b (RMSE + 2), a (+ 0.5).'
     >>> most_important(Importance(("a", "b"), (0.0, 0.0), (0.0, 0.0), "RMSE", 3.0, 90, 5))
-    'Most important columns: none; no rise of the RMSE when a column is shuffled is larger than its spread.'
+    'Most important columns: none; shuffling a column never raises the RMSE by more than the spread between shuffles.'
     """
     shown = [(name, rise) for name, rise, spread in importance.ranked if rise > spread][:NAMED]
     if not shown:
-        rise = f"no rise of the {importance.measure} when a column is shuffled is larger than its spread"
+        rise = f"shuffling a column never raises the {importance.measure} by more than the spread between shuffles"
         return f"Most important columns: none; {rise}."
     rises = [f"+ {number(rise, 2, padded=False)}" for _, rise in shown]
     words = [f"{one_line(name, 40)} ({rise})" for (name, _), rise in zip(shown, rises)]
@@ -124,7 +124,7 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str, *, rate: bool 
 def scores_title(origin: Provenance) -> str:
     """The title of a table of scores."""
     if origin.judged is None:
-        return "No scores: no rows were held out. --folds 5 gives some, and a model of all rows."
+        return "No scores: no rows were held out. --folds 5 gives scores, and a model of all rows."
     if origin.judged == "left out":
         return "Leave-one-out scores (slightly optimistic, since they also chose the parameters):"
     return f"Scores {'by' if origin.judged == 'folds' else 'on'} {judged_on(origin)}:"

@@ -162,7 +162,7 @@ def problem_from(
 def _exposed(
     frame: pl.DataFrame, y: pl.Series, exposure: str | None, voice: Voice
 ) -> tuple[pl.DataFrame, pl.Series, Array]:
-    """The rows with an exposure other than 0, over which nothing can be counted, and their positions."""
+    """The rows without those of exposure 0, over which nothing can be counted; and their positions."""
     keep = np.ones(len(y), dtype=bool)
     if exposure is not None and frame[exposure].dtype.is_numeric():
         keep = ~(frame[exposure] == 0).fill_null(False).to_numpy()
@@ -279,7 +279,7 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
             raise InvalidInput(
                 f"The target {name!r} must hold numbers for --task regression",
                 got=f"{y[0]!r}",
-                advice="Use --task classification, for mercer tune with --model svm.",
+                advice="Use --task classification; mercer tune also needs --model svm.",
             )
         if different > max(2, len(y) // 2) or different > MOST_CLASSES:
             raise InvalidInput(
@@ -317,7 +317,7 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
 
 
 def _columns(frame: pl.DataFrame, given: Assigned, left_out: dict[str, str], voice: Voice, file: str) -> pl.DataFrame:
-    """The features and the exposure: columns that were dropped, or that say nothing, are left out."""
+    """The features and the exposure: columns that were dropped, or that carry no information, are left out."""
     drop = given.of("drop")
     frame = dropped(frame, tuple(drop), file)
     left_out |= dict.fromkeys(drop, "dropped")
