@@ -36,7 +36,7 @@ class Reliability(Display):
     error : float
         Σ counts |observed − predicted|/n, the expected calibration error.
     brier : float
-        mean (probability − happened)².
+        Mean (probability − happened)².
     what : str
         The event.
     ax_, figure_ : Axes, Figure
@@ -77,7 +77,7 @@ class Reliability(Display):
         estimator : estimator
             A fitted classifier with `predict_proba`.
         X, y : array or frame, array
-            held-out rows and their classes.
+            Held-out rows and their classes.
         label
             The class whose probability is shown. By default the second of two classes; with more classes, the event is
             that the predicted class is the true one.
@@ -160,11 +160,11 @@ class Coverage(Display):
     Attributes
     ----------
     coverages, observed : array
-        promised and observed shares, shape (c,).
+        Promised and observed shares, shape (c,).
     lower, upper : array
         The band that contains 95 % of the observed shares if the promise holds.
     widths : array
-        mean widths of the intervals.
+        Mean widths of the intervals.
     n : int
         The number of targets.
     verdict : str

@@ -41,7 +41,7 @@ class LearningCurve(Display):
     sizes : array
         Numbers of training rows, shape (s,).
     train, test : array
-        scores on the training rows and on held-out rows, shape (s, repetitions).
+        Scores on the training rows and on held-out rows, shape (s, repetitions).
     by : str
         "leave-one-out" or "folds".
     error : str
@@ -87,7 +87,7 @@ class LearningCurve(Display):
         Parameters
         ----------
         estimator : estimator
-            any regressor or classifier.
+            Any regressor or classifier.
         X, y : array or frame, array
             The data.
         sizes
@@ -170,7 +170,7 @@ class ValidationCurve(Display):
     name, values : str, array
         The name of the parameter and its values, shape (v,).
     train, test : array
-        scores on training rows and on held-out rows, shape (v, folds); one column with leave-one-out.
+        Scores on training rows and on held-out rows, shape (v, folds); one column with leave-one-out.
     best : int
         The position of the value with the best mean test score.
     by : str
@@ -222,7 +222,7 @@ class ValidationCurve(Display):
         Parameters
         ----------
         estimator : estimator
-            any regressor or classifier.
+            Any regressor or classifier.
         X, y : array or frame, array
             The data.
         name : str

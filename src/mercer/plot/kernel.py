@@ -100,7 +100,7 @@ class KernelShape(Display):
         samples : int
             The number of functions.
         resolution : int or None
-            grid points along an axis; by default 300, for maps 150.
+            Grid points along an axis; by default 300, for maps 150.
         random_state : int or None
             Seed of the functions.
         ax : Axes or None

@@ -42,9 +42,9 @@ class Palette:
     face, ink : str
         The background; text and axes.
     grey, grid : str
-        reference lines; faint lines in the background.
+        Reference lines; faint lines in the background.
     red, blue, green, gold, violet : str
-        red marks what is most important or wrong, green what is right. They are distinguishable by colour-blind
+        Red marks what is most important or wrong, green what is right. They are distinguishable by colour-blind
         readers.
     """
 

@@ -40,7 +40,7 @@ class GramHeatMap(Display):
     K : array
         The matrix in that order, shape (n, n).
     order : array
-        row i of the plot is row order[i] of the data.
+        Row i of the plot is row order[i] of the data.
     labels : array
         The classes in the order in which they are shown; empty without labels.
     boundaries : array
@@ -180,11 +180,11 @@ class EigenvalueSpectrum(Display):
     Attributes
     ----------
     eigenvalues : array
-        descending, shape (n,); rounding may make some negative.
+        The eigenvalues, descending, shape (n,); rounding may make some negative.
     alphas, degrees_of_freedom : array
-        penalties and Σ λ/(λ + alpha) at each, shape (a,).
+        Penalties and Σ λ/(λ + alpha) at each, shape (a,).
     floor : float
-        smaller eigenvalues than this, n ε λ₁, are rounding.
+        Smaller eigenvalues than this, n ε λ₁, are rounding.
     kernel : str
         The kernel as text.
     ax_, figure_ : Axes, Figure
@@ -223,7 +223,7 @@ class EigenvalueSpectrum(Display):
         alpha
             A penalty > 0 to mark, or several; or None.
         most : int
-            more points than this are refused, since the cost of eigenvalues grows with the cube.
+            More points than this are refused, since the cost of eigenvalues grows with the cube.
         ax : Axes or None
             Axes to draw in; by default new ones.
         **style

@@ -108,7 +108,7 @@ class PredictedActual(Display):
         wrong = actual.ndim != 1 or actual.shape != f.shape or not len(f) or not np.isfinite(actual - f).all()
         if wrong or (ends is not None and ends.shape != (len(f), 2)):
             raise InvalidInput(
-                "y and predictions must be finite and equally many, and intervals have two ends each",
+                "y and predictions must be finite and of equal length, with two ends for each interval",
                 got=f"shapes {actual.shape} and {f.shape}" + ("" if ends is None else f" with {ends.shape}"),
                 advice="Pass one target at a time.",
             )

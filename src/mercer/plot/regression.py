@@ -279,7 +279,7 @@ class Residuals(Display):
         estimator : estimator
             A fitted regressor.
         X, y : array or frame, array
-            held-out rows and their targets. On training rows, residuals are too small.
+            Held-out rows and their targets. On training rows, residuals are too small.
         kind : str
             "fitted", "qq" or "histogram".
         left_out : bool
@@ -327,7 +327,7 @@ class Residuals(Display):
         truth, fitted = (_one(numbers(a, name), target) for a, name in ((y, "y"), (predicted, "Predictions")))
         if truth.shape != fitted.shape or len(truth) < 2 or not np.isfinite(truth - fitted).all():
             raise InvalidInput(
-                "y and predictions must be finite, equally many, and at least two",
+                "y and predictions must be finite, of equal length, and at least two",
                 got=f"{len(truth)} and {len(fitted)}",
                 advice="Drop rows without a target.",
             )

@@ -117,7 +117,7 @@ class DecisionSurface(Display):
         at
             A value for every column, at which the other columns are fixed. By default the medians.
         resolution : int
-            grid points along each axis.
+            Grid points along each axis.
         ax : Axes or None
             Axes to draw in; by default new ones.
         **style
@@ -173,7 +173,7 @@ class DecisionSurface(Display):
         Parameters
         ----------
         ax : Axes or None
-            axes of matplotlib, or None.
+            Axes of matplotlib, or None.
         legend : bool
             Whether to draw a legend below the plot.
         colours

@@ -1,4 +1,4 @@
-"""ROC and precision-recall curves: what each threshold of a probability finds, and what it costs."""
+"""ROC and precision-recall curves: the rows that each threshold of a probability finds, and its false alarms."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class OfThresholds(Display):
 
 @dataclass(eq=False, repr=False)
 class ROC(OfThresholds):
-    """The ROC curve of a classifier: the rows of a class that are found, against the false alarms among other rows.
+    """The ROC curve of a classifier: recall of a class against the share of false alarms among other rows.
 
     Attributes
     ----------
@@ -167,7 +167,8 @@ class ROC(OfThresholds):
 
 @dataclass(eq=False, repr=False)
 class PrecisionRecall(OfThresholds):
-    """The precision-recall curve of a classifier: how many predictions of a class are right, against how many it finds.
+    """The precision-recall curve of a classifier: the share of predictions that are right against the share of rows
+    found.
 
     Attributes
     ----------

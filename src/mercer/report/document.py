@@ -88,7 +88,7 @@ def write(
     overwrite : bool
         Whether any file may be replaced. By default only a report or model of Mercer, or an empty file, is.
     held_out
-        pair of data and targets, or None (Z, z), held-out rows on which the model is scored. Without them it is scored
+        A pair (Z, z) or None: held-out rows, on which the model is scored, and their targets. Without them it is scored
         on X and y, and the report says so.
     judgement : Judgement or None
         The scores, if they were computed before: by `judge` for `held_out`, or without it by `judge_by_leave_one_out`

@@ -168,14 +168,15 @@ class Plots:
             each = "" if len(classes) == 2 else ", of each class against the others"
             yield (
                 lambda: plot.ROC.from_predictions(self.z, P, classes, threshold=threshold),
-                f"ROC curve{each}: the share of the class that is found, against the false alarms among other rows, "
-                "for every threshold of the probability. The area is 1 if the class is always ranked first, 0.5 by "
-                "chance.",
+                f"ROC curve{each}: recall (the share of the class that is found) against the share of false alarms "
+                "among other rows, for every threshold of the probability. The area is 1 if the class is always "
+                "ranked first, 0.5 by chance.",
             )
             yield (
                 lambda: plot.PrecisionRecall.from_predictions(self.z, P, classes, threshold=threshold),
-                f"Precision-recall curve{each}: how many predictions of the class are right, against how much of it is "
-                "found. It matters more than the ROC curve if the class is rare.",
+                f"Precision-recall curve{each}: precision (the share of predictions of the class that are right) "
+                "against recall (the share of the class that is found). It matters more than the ROC curve if the "
+                "class is rare.",
             )
 
     @property

@@ -20,7 +20,7 @@ from mercer.words import number
 SHOWN_CLASSES = 60
 """The largest number of classes that are shown."""
 DEVIATION = 2.5
-"""A share deviates from its promise if it does by more than this number of standard errors."""
+"""A share deviates from its promise if the difference is more than this number of standard errors."""
 
 
 def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
@@ -127,7 +127,7 @@ def probabilities_section(truth: NDArray[Any], judgement: Judgement) -> str:
     )
     rule = "Rows are sorted by the probability that " + f"{what}, and divided into bins of equal size."
     if judgement.by == "fitted":
-        rule += " The model was fitted to these rows, so that its probabilities look better than they are."
+        rule += " The model was fitted to these rows, so its probabilities look better than they are."
     return section(
         "Probabilities",
         paragraph(lead),
@@ -154,7 +154,7 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
     words = "Do large predictions have larger errors? The rows are divided into thirds by their prediction. "
     if ends is not None:
         header += ["inside 90 % intervals", "mean width"]
-        words += "Intervals should contain 90 % of the targets in each of them, not only of all."
+        words += "Intervals should contain 90 % of the targets in each third, not only of all targets."
         if off:
             words += f" For {', '.join(off)} predictions, the share differs from 90 % by more than chance explains."
     return section(
