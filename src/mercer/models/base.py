@@ -476,6 +476,6 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
         advice = f"Pass one number, or one for each of {count(t, 'target')}."
         raise InvalidInput(required, got=repr(alpha), advice=advice)
     if not np.isfinite(a).all() or (a < 0).any() or (positive and (a == 0).any()):
-        advice = "Pass the variance of the noise: the larger it is, the smoother is the function."
+        advice = "Pass the variance of the noise: the larger it is, the smoother the function."
         raise InvalidInput(required, got=repr(alpha), advice=advice)
     return np.broadcast_to(a, (t,)).copy()

@@ -36,7 +36,7 @@ of more rows about the second number are held out once, since few parameters are
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(AroundModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier with calibrated probabilities, which may predict a class from another probability than one half.
+    """A classifier with calibrated probabilities, which may predict a class from a threshold other than one half.
 
     Probabilities are calibrated on the training rows, each predicted by a model that was fitted without it: in closed
     form if the model has leave-one-out probabilities of all rows at hand, otherwise by folds; of more than 2,500 rows
@@ -52,7 +52,7 @@ class CalibratedClassifier(AroundModel, ClassifierMixin, BaseEstimator):  # type
         the largest F1 (the harmonic mean of recall and precision) on left-out rows. None predicts the most probable
         class.
     costs
-        pair of floats or None (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and
+        A pair (missed, false_alarm) or None: the costs of a row of `label` that is not predicted to be one, and
         of another that is: sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
     label
         The class that the threshold is for; by default the second of two.

@@ -46,15 +46,15 @@ class Calibration:
     observed : tuple of float
         The shares of targets inside their intervals.
     errors : tuple of float
-        standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
+        Standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
     widths : tuple of float
-        mean widths of the intervals, in the units of y.
+        Mean widths of the intervals, in the units of y.
     rmse : float
-        root mean squared error of the predictions.
+        Root mean squared error of the predictions.
     nlpd : float or None
         −log predictive density, mean over targets; None for models without a predictive distribution.
     bias, spread : float or None
-        mean and variance of the standardised residuals (y − mean)/std, which are 0 and 1 if the model is right; None
+        Mean and variance of the standardised residuals (y − mean)/std, which are 0 and 1 if the model is right; None
         for models without a predictive distribution.
     """
 

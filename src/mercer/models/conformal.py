@@ -95,7 +95,7 @@ class ConformalRegressor(AroundModel, RegressorMixin, BaseEstimator):  # type: i
     models_
         The models without a fold, one for each fold; empty in closed form.
     residuals_ : array
-        residuals of held-out rows, divided by the standard deviation if normalised; shape (n,) or (n, t).
+        Residuals of held-out rows, divided by the standard deviation if normalised; shape (n,) or (n, t).
     n_calibration_
         n, the number of these rows, which limits `largest_coverage_`.
     fits_ : int
@@ -404,7 +404,7 @@ def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None, *, apart
     model : estimator
         A fitted model.
     X, y : array or frame, array
-        held-out rows and their targets.
+        Held-out rows and their targets.
     predictions
         Their predictions by models that were fitted without them, such as those of cross-validation; by default those
         of the model.
@@ -436,7 +436,7 @@ def keeps_its_own(model: Any) -> bool:
     assumed = isinstance(model, GeneralisedLinearModel)
     quick = not getattr(getattr(model, "response_", None), "needs_rows", True)  # calibrated already, for any row count
     small = quick or (fitted_rows(model) or 0) <= SMALL
-    # A fit that stopped early predicts otherwise than the models whose left-out residuals it knows.
+    # A fit that stopped early predicts differently from the models whose left-out residuals it knows.
     complete = getattr(innermost(model), "end_", "converged") == "converged"
     own = hasattr(model, "has_intervals") and bool(model.has_intervals(in_file=True))
     return own and small and complete and not assumed

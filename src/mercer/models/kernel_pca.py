@@ -94,7 +94,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     dual_coef_ : array
         The coefficients of the components, shape (n, t).
     eigenvalues_ : array
-        eigenvalues of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
+        Eigenvalues of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
     explained_variance_
         The variance of every score, eigenvalues over n − 1.
     explained_variance_ratio_
@@ -226,7 +226,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         total = float(points.n if w is None else w.sum())
         if total <= 1.0:
             raise InvalidInput(
-                "`sample_weight` counts rows, so that its sum must be > 1",
+                "`sample_weight` counts rows, so its sum must be > 1",
                 got=f"{total:.4g}",
                 advice="Multiply the weights by the number of rows.",
             )

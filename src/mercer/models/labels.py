@@ -34,7 +34,7 @@ class Labelled:
     codes : Index
         The class number of each point, shape (n,).
     weights : array or None
-        sample weight × class weight of each point, shape (n,), or None if all are one.
+        Sample weight × class weight of each point, shape (n,), or None if all are one.
     counts : array or None
         The sample weights alone, for shares of rows and probabilities; None if all are one.
     kept : Index

@@ -148,7 +148,7 @@ def fit(
     random_state : int
         Seed of samples, folds and searches.
     progress : function or None
-        called with a line of text, and for "auto" also with the share of the time that has passed.
+        Called with a line of text, and for "auto" also with the share of the time that has passed.
 
     Examples
     --------
@@ -309,8 +309,8 @@ def offered(name: str, task: Task) -> Offer:
 def task_of(name: str, exposure: bool = False) -> Literal["auto", "regression"]:
     """The task "regression" for models of numbers only and for counts over an exposure; else "auto": the values decide.
 
-    So few whole numbers are counts for the model "poisson". But many different numbers are never classes, even if the
-    model is for classes only.
+    Thus a few different whole numbers are counts for the model "poisson". But many different numbers are never classes,
+    even if the model is for classes only.
 
     >>> task_of("poisson"), task_of("logistic"), task_of("ridge"), task_of("auto", exposure=True)
     ('regression', 'auto', 'auto', 'regression')

@@ -29,7 +29,7 @@ SPECTRUM = 1000
 
 @dataclass(frozen=True)
 class Plan:
-    """What `fit` will do, and what it will cost.
+    """The solver that `fit` will use, and its predicted cost.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ class Plan:
 def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = None) -> Plan:
     """The solver that `model.fit` will use, why, and its predicted time and memory. Nothing is fitted.
 
-    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up: an
-    estimate, which other programs on the machine can make wrong several times over.
+    The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up: an estimate, which
+    can be off by a factor of several if other programs run on the machine.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ probabilities p of the model become
 
 where the mixing m keeps votes of 0 and 1 from being certain, the power s makes all of them bolder or more careful, and
 the offsets b, which are 0 unless the data supports them, correct classes that are predicted too rarely. All of them
-have the largest likelihood for training rows that are predicted without themselves.
+maximise the likelihood of training rows that are predicted by models fitted without them.
 """
 
 from __future__ import annotations

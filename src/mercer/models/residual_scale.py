@@ -35,7 +35,7 @@ class ResidualScale:
     Attributes
     ----------
     at : array
-        increasing predictions, shape (k,).
+        Increasing predictions, shape (k,).
     sizes : array
         The size of residuals there, > 0, shape (k,).
 

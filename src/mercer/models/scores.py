@@ -85,7 +85,7 @@ class Baseline:
 
 
 def baseline_in_words(names: Set[str], *, rate: bool = False) -> str:
-    """What the baseline of these measures predicts; `rate` says that the targets are counts over an exposure.
+    """The predictions of the baseline of these measures, in words; with `rate` the targets are counts over an exposure.
 
     >>> baseline_in_words({"R²", "RMSE", "MAE"})
     'always the mean of the training targets (for the MAE their median)'
@@ -242,7 +242,7 @@ def hold_out(
     share : float
         The share of rows to hold out.
     classes : bool
-        Whether y are labels. Each class then keeps its share, and one row in training at least.
+        Whether y are labels. Each class then keeps its share, and at least one training row.
     groups
         (n,) or None. Whole groups are held out, drawn at random, in about the given share of the rows.
     times
@@ -295,7 +295,7 @@ def _last_in_time(times: Any, n: int, share: float) -> Index:
 
 
 def _nearest(codes: Index, order: Index, share: float, what: str) -> Index:
-    """The rows of the first codes in this order, so many codes that they are nearest to a share of the rows."""
+    """The rows of the first codes in this order, as many codes as bring them nearest to a share of the rows."""
     if len(order) < 2:
         raise InvalidInput(
             f"`{what}` must have at least two different values", got="one", advice="Hold rows out without them."
@@ -330,7 +330,7 @@ def judge(
     baseline : Baseline or None
         The baseline of the training targets; None if they are not known (the scored rows must not decide it).
     predictions, probabilities : array or None
-        predictions to score instead of those of the model, such as leave-one-out predictions.
+        Predictions to score instead of those of the model, such as leave-one-out predictions.
     intervals : bool
         Whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the residuals
         of these rows, those from the residuals of one half of the rows for the other half. Or the ends of the intervals

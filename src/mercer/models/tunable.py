@@ -81,7 +81,7 @@ class Recipe:
     suggested : bool
         Whether the widths, before they are shifted, are those that the data suggests.
     others
-        further parameters of the model.
+        Further parameters of the model.
     indefinite : bool
         Whether the model accepts functions that are not positive semidefinite.
     """

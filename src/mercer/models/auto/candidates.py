@@ -82,7 +82,7 @@ class Candidates:
     why : str
         The reason for these kernels.
     advice : str
-        How to say otherwise, in Python, if the objects may not be what they were taken for.
+        How to correct the guess of the kind of objects, in Python, if it may be wrong.
     """
 
     kernels: dict[str, Kernel]
@@ -92,7 +92,7 @@ class Candidates:
 
 
 def candidates(points: Points, roles: Mapping[str, str] | None = None) -> Candidates:
-    """The kernels to try. `roles` are those of the columns of a table that its types do not say."""
+    """The kernels to try. `roles` are those of columns of a table whose types do not show them."""
     raw = points.raw
     space, kernels = suited(raw)
     if space is not None and kernels:

@@ -71,7 +71,7 @@ class ClassificationLoss(LossChoice):
     Attributes
     ----------
     softmax : Softmax or None
-        from one value per class to calibrated probabilities; None if the model has its own.
+        The map from one value per class to calibrated probabilities; None if the model has its own.
     """
 
     task: Classification
@@ -83,7 +83,7 @@ class Calibrated(ClassificationLoss):
     """A loss whose probabilities are the softmax of one value per class, fitted to rows left out."""
 
     def finished(self, fit: Fit, search: Search) -> Fit:
-        if fit.rows is not None or self.task.too_few():  # of a fit to some rows the comparison of losses has calibrated
+        if fit.rows is not None or self.task.too_few():  # else calibrated before, by the comparison of losses
             return fit
         softmax = self.task.calibrated(left_out_values(fit.model), np.arange(len(self.task.y)))
         return replace(fit, loss=replace(self, softmax=softmax))
@@ -350,7 +350,7 @@ class Classification(Task):
         )
         search.record.add(
             "Loss of many rows", fit.loss.name,
-            f"an exact fit by squares is not affordable within {search.clock.seconds:g} s",
+            f"an exact fit of least squares would take longer than {search.clock.seconds:g} s",
             Trials(judged, trials, int(fit.model is machine)),
         )  # fmt: skip
         return fit

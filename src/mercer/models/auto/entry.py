@@ -93,7 +93,7 @@ class Entry:
     value : float
         ½ n log(leave-one-out error) plus the cost of the prior, on the n rows that it was last tuned on.
     error, rows : float, int
-        that error, and n.
+        The leave-one-out error of that value, and n.
     curvature : array or None
         The second derivatives of the value by the parameters that moved, or None.
     """

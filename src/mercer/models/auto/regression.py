@@ -63,7 +63,7 @@ class RegressionLoss(LossChoice):
     optimism : float
         The factor by which tuning on the same rows made that error too small.
     response : Response
-        from values of the fitted model to predictions and intervals.
+        The map from values of the fitted model to predictions and intervals.
     """
 
     task: Regression
@@ -370,7 +370,7 @@ class Regression(Task):
             # Both as distributions of whole numbers, each with the variance of its residuals.
             logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
             scores = [float(np.average(log, weights=w)) for log in logs]
-            note = "log score {:.4g}, of squared {:.4g}".format(*scores)
+            note = "log score {:.4g}, with squared loss {:.4g}".format(*scores)
             better = scores[0] - scores[1] > float((logs[0] - logs[1]).std()) / np.sqrt(len(y))
         sample.tried("poisson", error, note, alpha=alpha)
         if self.requested == "auto" and not better:
@@ -390,7 +390,7 @@ class Regression(Task):
         wide = float((np.abs(r - np.median(r)) > WIDE_RESIDUAL * spread).mean())
         if not requested and (wide < MANY_WIDE or best.error < HARMFUL_SHARE * float(np.var(y))):
             return best, []
-        note = f"{wide:.1%} of the residuals are wider than {WIDE_RESIDUAL:g} robust standard deviations"
+        note = f"{wide:.1%} of the residuals are larger than {WIDE_RESIDUAL:g} robust standard deviations"
         if not requested and not quick:
             self.advice["Loss"] = "Try loss='robust'."
             return best, [f"{note}, and there was no time to try a robust loss"]
@@ -411,7 +411,7 @@ class Regression(Task):
         predictions = np.maximum(predictions, self.least)
         error = sample.error(predictions)
         absolute, before = (float(np.average(np.abs(y - p), weights=w)) for p in (predictions, sample.plain))
-        compared_to = f"mean absolute error {absolute:.4g}, of squared {before:.4g}"
+        compared_to = f"mean absolute error {absolute:.4g}, with squared loss {before:.4g}"
         sample.tried("robust", error, compared_to, C=tuned.C, epsilon=machine.epsilon)
         search.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - predictions)

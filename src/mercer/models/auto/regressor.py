@@ -30,9 +30,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     """A regression that chooses its kernel, loss and solver itself, and explains why.
 
     Kernels that suit the columns race on a sample by closed-form leave-one-out; the best is tuned by gradient, with one
-    width per column if there are enough rows. Then losses are compared on the same kernel: squared, on the scale of
-    log y (positive, skewed targets), Poisson (counts) and absolute beyond ε (wide outliers). The winner is fitted to
-    all rows: exactly, or on Nyström centres if time or memory do not suffice for that.
+    width per column if there are enough rows. Then losses are compared on the same kernel: squared error, squared error
+    of log y (for positive, skewed targets), Poisson's loss (for counts) and absolute error beyond ε (for outliers). The
+    winner is fitted to all rows: exactly, or on Nyström centres if time or memory do not suffice for that.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class LogScale(Response):
     smear : float
         The mean of exp(residual), by which the exponential of a mean logarithm is too small (Duan 1983).
     most : float
-        Values above this are cut, so that no exponential is absurd.
+        Values above this are cut, so that no exponential is absurdly large.
     """
 
     smear: float

@@ -39,7 +39,7 @@ class Search:
     task : Task
         The rows, and the losses that suit them.
     clock : Clock
-        stops the search when its seconds are over.
+        Stops the search when its seconds are over.
     kernel : Kernel or None
         The parameter `kernel`, or None.
     random_state : int, Generator or None

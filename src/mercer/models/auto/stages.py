@@ -33,7 +33,7 @@ class LastFit:
     centres : int or None
         The number of rows that the fitted function is a sum over, if these are fewer; else None.
     limit : Limit
-        why it does not use more rows or centres; empty if it uses all, or as many as requested.
+        The reason why it does not use more rows or centres; empty if it uses all, or as many as requested.
 
     Examples
     --------
@@ -86,11 +86,11 @@ def in_stages(
     Parameters
     ----------
     clock : Clock
-        stops the work when its seconds are over.
+        Stops the work when its seconds are over.
     stages : sequence of S
         The sizes of the stages.
     run : function
-        carries out the stage of a size.
+        Carries out the stage of a size.
     complete : function
         Whether the result of a stage is complete; if the clock stopped it, the one before is better.
     """

@@ -61,7 +61,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         K, a family of densities, or one with its width; None is the Gaussian. Several targets have a product of them.
     target_bandwidth
         The width of K, in the same ways; one per target. (For a kernel on objects the default is "scott".)
-    covariance : array
+    covariance : array, str or None
         The joint covariance of (x, t), shape (d + t, d + t), or "scott"; then both kernels are Gaussian and the other
         widths must be left out.
     tolerance : float

@@ -269,7 +269,7 @@ class KernelDiscriminant(_HilbertDiscriminant):
     function_ : Expansion
         The axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
     ratios_ : array
-        between-class over within-class scatter on each axis, shape (r,).
+        Between-class over within-class scatter on each axis, shape (r,).
     centres_ : array
         The class means on the axes, shape (k, r).
     kernel_, alpha_, solver_, status_ : Kernel, float or array, str

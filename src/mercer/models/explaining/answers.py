@@ -27,7 +27,7 @@ TOGETHER = 20_000
 
 
 def explained_quantity(label: str | None, votes: bool) -> str:
-    """What is explained, in words: a prediction, or the probability of a class or the vote for it.
+    """The explained quantity, in words: a prediction, or the probability of a class or the vote for it.
 
     >>> explained_quantity(None, False), explained_quantity("yes", False), explained_quantity("yes", True)
     ('prediction', 'probability of yes', 'vote for yes')
@@ -37,7 +37,7 @@ def explained_quantity(label: str | None, votes: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a model answers about rows: its prediction, or the probability of one class.
+    """The answer of a model about rows: its prediction, or the probability of one class.
 
     Attributes
     ----------

@@ -41,7 +41,8 @@ PREDICTED = 5000
 ENUMERATED = 6
 """Groups of at most this many columns are enumerated: 2⁶ subsets cost about as much as the orders that are drawn."""
 ROUNDING = 1e-6
-"""Contributions add up to the prediction with this relative error, or the model is not the sum that its kernel is."""
+"""If contributions miss the prediction by a larger relative error, the model is not the sum that its kernel suggests.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +246,7 @@ class Game:
 
     Attributes
     ----------
-    answer : Answer
-        What is explained.
+    answer : Answer The explained quantity.
     table
         The background rows, followed by the rows to explain.
     background, row : int

@@ -54,7 +54,7 @@ class Effect:
     complete : tuple of bool
         For each column, whether the grid holds all of its values, so that nothing is between them.
     what : str
-        What is predicted, in words.
+        The predicted quantity, in words.
     coverage, intervals : float or None, array or None
         The coverage of prediction intervals, and their ends along one column, shape (g, 2): the means over the
         background rows; None without `coverage`.
@@ -124,7 +124,7 @@ def partial_dependence(
         raise InvalidInput(
             "`coverage` needs one column, and a regressor with predict_interval",
             got=f"{len(positions)} columns of a {type(model).__name__}",
-            advice="Omit `coverage`, or wrap the model by mc.ConformalRegressor.",
+            advice="Omit `coverage`, or wrap the model in mc.ConformalRegressor.",
         )
     chosen = [grid_rows(cells(X, j), grid) for j in positions]
     background = sampled(length(X), rows, random_state)

@@ -31,7 +31,7 @@ VARIANCE = 5e-11
 
 @dataclass(frozen=True)
 class Effort:
-    """The seconds for explanations of a model, and what a predicted row costs.
+    """The seconds for explanations of a model, and the cost of a predicted row.
 
     Attributes
     ----------

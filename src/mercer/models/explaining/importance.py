@@ -107,8 +107,9 @@ def feature_importance(
 
     Shuffling a column among the rows breaks its relation with the target and with the other columns. The error is the
     root mean squared error of numbers, the Poisson deviance of counts, the log loss of classes (without probabilities,
-    the share of wrong classes). Measure it on rows that the model was not fitted to: on training rows, columns seem
-    important that the model only memorised. Of two columns that say the same, each seems less important than both are.
+    the share of wrong classes). Measure it on rows that the model was not fitted to: on training rows, columns that the
+    model only memorised seem important, too. Of two columns with the same information, each seems less important than
+    both together are.
 
     `mercer fit`, `mercer explain` and the report show these numbers.
 

@@ -50,7 +50,7 @@ def scores_by_class(y: Any, predictions: Any, confusions: int = 3) -> tuple[Clas
     Parameters
     ----------
     y, predictions : array
-        true and predicted labels, shape (n,).
+        True and predicted labels, shape (n,).
     confusions : int
         The largest number of other classes to name.
 

@@ -70,7 +70,7 @@ class Contender:
     seconds : float
         The time of all its fits and predictions.
     failure : str
-        why it could not be fitted, or "".
+        The reason why it could not be fitted, or "".
     tied : bool
         Whether its losses, and those of all models before it, are not clearly greater than those of the best model: by
         less than 1.645 standard errors of the differences row by row. The best model is tied with itself.
@@ -228,7 +228,7 @@ def compare(
     random_state : int
         Seed of the rows, the folds and the models.
     progress
-        called with a line of text before each fit.
+        Called with a line of text before each fit.
 
     Examples
     --------

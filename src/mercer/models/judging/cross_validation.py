@@ -64,7 +64,7 @@ def judge_by_folds(
     apart : bool
         Whether the folds hold out whole groups, or later rows, as for `with_intervals`.
     progress
-        called with a line of text before each fold.
+        Called with a line of text before each fold.
 
     Examples
     --------

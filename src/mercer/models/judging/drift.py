@@ -1,4 +1,4 @@
-"""Drift: columns whose values are distributed otherwise than in the training rows.
+"""Drift: columns whose values are distributed differently from those of the training rows.
 
 A model keeps, for each column, the shares of its training rows between the deciles of a number, or by the levels of a
 category. For new rows the distance of a number is the largest difference of the two distribution functions at the
@@ -88,14 +88,14 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Drift(Caution):
-    """A column whose values are distributed otherwise than in the training rows.
+    """A column whose values are distributed differently from those of the training rows.
 
     Attributes
     ----------
     column : str
         Its name.
     distance : float
-        between the two distributions, from 0 to 1.
+        The distance between the two distributions, from 0 to 1.
     threshold : float
         The largest distance that is no drift.
     where : float, str or None
@@ -122,8 +122,8 @@ class Drift(Caution):
         if isinstance(self.where, float):
             what = f"are at most {number(self.where, padded=False)}"
         return (
-            f"column {self.column!r} differs from the training rows: {percent(self.now)} of these rows {what}, of the "
-            f"training rows {percent(self.before)}. The predictions may be worse than the scores say"
+            f"column {self.column!r} differs from the training rows: {percent(self.now)} of these rows {what}, against "
+            f"{percent(self.before)} of the training rows. The predictions may be worse than the scores say"
         )
 
 
@@ -134,8 +134,8 @@ def drift(column: str, training: Distribution, counts: Matrix) -> Drift | None:
     >>> training = Distribution.of(np.arange(1000.0))
     >>> moved = drift("age", training, training.counts(np.arange(500.0, 1500.0)))
     >>> print(moved)
-    column 'age' differs from the training rows: 0 % of these rows are at most 499, of the training rows 50 %. The \
-predictions may be worse than the scores say
+    column 'age' differs from the training rows: 0 % of these rows are at most 499, against 50 % of the training rows. \
+The predictions may be worse than the scores say
     >>> drift("age", training, training.counts(np.arange(0.0, 1000.0, 7.0))).notable
     False
     """

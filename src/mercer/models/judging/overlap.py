@@ -1,9 +1,9 @@
 """Rows that a model has seen: the digests of its training rows, and how many other rows are copies of them.
 
-A test row that equals a training row in every column and the target tells nothing about new rows: a model that only
-remembers would be right. Tables of few categories have equal rows by chance, which is no reason for doubt; so the share
-of copies is compared with the share that independent columns with these values would have. Texts of which most differ,
-such as messages, are never equal by chance.
+A test row that equals a training row in every column and the target says nothing about new rows: a model that only
+memorises its rows would predict it correctly. Tables of few categories have equal rows by chance, which is no reason
+for doubt; so the share of copies is compared with the share that independent columns with these values would have.
+Texts of which most differ, such as messages, are never equal by chance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEPT = 10_000
 MANY = 0.01
 """A smaller share of copies than this among test rows hardly changes a score."""
 BEYOND_CHANCE = 2.0
-"""Copies are no chance if their share is greater than this many times the share that chance explains."""
+"""Copies are not due to chance if their share is greater than this many times the share that chance explains."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Overlap(Caution):
             return (
                 f"{about}{self.rows:,} of {count(self.of, 'held-out row')} ({percent(self.share)}) equal a training "
                 "row in every column and the target, so the scores may be too good. If several rows describe the same "
-                "thing, remove the copies, or hold them out together: name the column that says so as the group"
+                "thing, remove the copies, or hold them out together: name the column that identifies it as the group"
             )
         return (
             f"{these} {'is' if self.rows == 1 and self.exact else 'are'} also among the training rows, equal in every "
@@ -88,8 +88,8 @@ class Seen:
     Attributes
     ----------
     digests : Digests
-        sorted. Of more than 10,000 rows only the smallest digests are kept; as digests are random numbers, these stand
-        for a random sample of the rows.
+        The digests, sorted. Of more than 10,000 rows only the smallest digests are kept; as digests are random numbers,
+        these stand for a random sample of the rows.
     limit : int
         The largest digest that would have been kept.
     rows : int

@@ -35,7 +35,7 @@ class ReliabilityCurve:
     error : float
         Σ counts |observed − predicted|/n, the expected calibration error.
     brier : float
-        mean (probability − happened)².
+        Mean (probability − happened)².
 
     Examples
     --------

@@ -50,7 +50,7 @@ class Belief:
     root : array
         G with covariance GGᵀ, shape (M, q), or (M,) for a diagonal G.
     flat : array
-        orthonormal directions of infinite variance, shape (M, p).
+        Orthonormal directions of infinite variance, shape (M, p).
     """
 
     mean: Matrix
@@ -216,7 +216,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     covariance_ : array
         S_N, shape (M, M), with one more row for the constant feature.
     prior_precision_, noise_precision_
-        those that were used; the first is None with `prior_covariance`.
+        Those that were used; the first is None with `prior_covariance`.
     prior_scale_
         The factor by which `tune` multiplied the prior's precision; 1.0 without it.
     log_evidence_ : float

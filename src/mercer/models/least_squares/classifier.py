@@ -47,10 +47,10 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
         f_c minimises ½ Σ wᵢ ([yᵢ = c] − f_c(xᵢ))² + ½ alpha ‖f_c‖²,      predict(x) = argmax_c f_c(x).
 
-    The fit and its leave-one-out predictions are closed forms. But squares punish rows far on the right side like those
-    on the wrong side, so that outliers move the boundary (lecture 003), and if several classes lie along a line, those
-    in the middle are masked. The values are not probabilities: with an intercept they sum to one, but they leave
-    [0, 1]. `KernelLogisticRegression` and `KernelDiscriminant` have probabilities.
+    The fit and its leave-one-out predictions are closed forms. But squares punish rows far on the correct side of the
+    boundary as much as those on the wrong side, so that outliers move the boundary (lecture 003), and if several
+    classes lie along a line, those in the middle are masked. The values are not probabilities: with an intercept they
+    sum to one, but they leave [0, 1]. `KernelLogisticRegression` and `KernelDiscriminant` have probabilities.
 
     Parameters
     ----------

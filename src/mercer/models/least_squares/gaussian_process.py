@@ -226,7 +226,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         Parameters
         ----------
         theta : array
-            logarithms of the kernel's free parameters; by default those of `kernel_`.
+            Logarithms of the kernel's free parameters; by default those of `kernel_`.
         alpha : float or None
             The noise variance; by default `alpha_`.
         gradient : bool

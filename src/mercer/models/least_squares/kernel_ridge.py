@@ -117,8 +117,8 @@ class KernelRidge(PenalisedSmoother):
         spectral density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too
         long (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_`
         says which and why. "blocks" starts from the residuals of centres and then refines the coefficients of all
-        points, block by block, as long as `max_time` and `max_passes` allow, and keeps the centres where that is not
-        enough to be better: for 200 000 to some million rows.
+        points, block by block, as long as `max_time` and `max_passes` allow, and keeps the fit on the centres where
+        that is not enough to be better: it is meant for 200 000 to a few million rows.
     tune : str or None
         None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : int or None, str or array

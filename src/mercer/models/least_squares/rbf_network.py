@@ -59,7 +59,7 @@ class RBFNetwork(PenalisedSmoother):
         smoothing weight (with the penalty ‖w‖²), a rule X → kernel, or None for a Gaussian with the median width.
     n_centers : int or None
         The number of centres; by default 100, or every point if there are fewer.
-    centers : {"kmeans", "pivoted"}
+    centers : str or array
         "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
         interpolant), or the centres themselves, shape (m, d). They are chosen among the different rows of X.
     alpha : float, array or str
@@ -82,7 +82,7 @@ class RBFNetwork(PenalisedSmoother):
     Attributes
     ----------
     kernel_, alpha_ : Kernel, float or array
-        those that were used.
+        Those that were used.
     centers_
         The centres, m of them.
     coef_ : array
@@ -92,7 +92,7 @@ class RBFNetwork(PenalisedSmoother):
     function_ : Expansion
         f as an `Expansion`, unless the basis is normalised.
     rank_, condition_
-        rank and condition number of the linear system.
+        Rank and condition number of the linear system.
     status_ : str
         How it was solved, and how well it is conditioned.
 
@@ -366,7 +366,7 @@ class RBFNetwork(PenalisedSmoother):
         rows = self._rows
         if self.normalized or self._penalty != "rkhs" or isinstance(self.alpha, str) or self.n_centers is not None:
             raise InvalidInput(
-                "`neighbors` goes with the penalty wᵀKw, a number alpha, and no choice of centres",
+                "`neighbors` requires the penalty wᵀKw, a number as alpha, and no choice of centres",
                 got=f"penalty={self._penalty!r}, alpha={self.alpha!r}, normalized={self.normalized}",
                 advice="Leave `neighbors` out, or these parameters.",
             )

@@ -169,7 +169,7 @@ def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
 
 
 class PenalisedSmoother(LinearSmoother, KernelEstimator):
-    """A smoother with one penalty per target, whose system is factorised once for each different one.
+    """A smoother with one penalty per target, whose system is factorised once for each distinct penalty.
 
     A subclass sets `_penalties` (t,) and `_cache`, and implements `_factorise` and `_query`. `_cache` holds the system
     of each alpha: from the fit, if the solver factorised it anyway, otherwise from the first call that needs it. It

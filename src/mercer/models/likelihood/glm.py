@@ -37,11 +37,11 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     features : FeatureMap, transformer, function or None
         None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ, or a
         kernel of finite rank, as in `Ridge`.
-    family : {"gaussian", "bernoulli"}
+    family : str or Family
         "gaussian", "bernoulli" (also shares, with the numbers of trials as weights), "poisson", "gamma",
         "inverse_gaussian", "negative_binomial" or "tweedie", or a value such as `NegativeBinomial(theta=2.0)` and
         `Tweedie(power=1.7)` of mercer.problems.families.
-    link : {"identity", "logit", "probit", "cloglog", "cauchit", "log", "inverse", "sqrt"}
+    link : str, Link or None
         "identity", "logit", "probit", "cloglog", "cauchit", "log", "inverse", "sqrt", "canonical" or a value of
         mercer.problems.links. The default depends on the family: identity for the Gaussian, logit for Bernoulli's, log
         for all others.
@@ -58,7 +58,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
         others when the gradient is below tol times the first gradient.
     max_iter, max_time : int or None, float or None
-        limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
+        Limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
     progress : function
         A function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
         scikit-learn's callbacks.
@@ -71,9 +71,9 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         For [w, b], shape (M + 1,), or (M,) without intercept. For alpha > 0 they belong to the posterior in Laplace's
         approximation.
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : float
-        Numbers.
+        The statistics of the fit, numbers.
     loo_predictions_, loo_score_ : array, float
-        approximate leave-one-out.
+        Approximate leave-one-out.
     function_ : Expansion
         f as an `Expansion` in the kernel φ(x)ᵀφ(z).
     family_, link_
@@ -289,9 +289,9 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     function_ : Expansion
         f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : float
-        Numbers.
+        The statistics of the fit, numbers.
     loo_predictions_, loo_score_ : array, float
-        approximate leave-one-out.
+        Approximate leave-one-out.
     trace_, objective_, n_iter_, end_, status_
         The path to the minimum.
 

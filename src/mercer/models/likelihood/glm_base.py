@@ -1,4 +1,4 @@
-"""What generalised linear models share: the fit, predictions, intervals, and what a model file holds."""
+"""The shared part of generalised linear models: the fit, predictions, intervals, and the content of a model file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
             Time, area or number at risk, > 0: y is a count over it, with mean exposure · g⁻¹(f(x)). It adds
             log(exposure) to η, so the link must be the logarithm (or the complementary log-log).
         offset : array or None
-            known numbers that are added to η and not fitted.
+            Known numbers that are added to η and not fitted.
         target : str or None
             The column of a file that holds the responses.
         """

@@ -26,11 +26,11 @@ class Summary:
     names : list of str
         The names of the coefficients, the intercept last; empty for a kernel.
     table : array
-        coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
+        Coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
     coverage : float
         The coverage of the confidence intervals.
     notes : tuple of str
-        remarks below the table.
+        Remarks below the table.
     statistic : str
         "t" if the dispersion was estimated, else "z".
 

@@ -153,12 +153,12 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
     step : float or None
         The fixed step of "gradient"; by default 1/L, which cannot diverge.
     start
-        initial weights (then the intercept); by default those of the best constant.
+        Initial weights (then the intercept); by default those of the best constant.
     tol : float
         Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
         others when the gradient is below tol times the gradient at a constant (or at `start`, if that is larger).
     max_iter, max_time : int or None, float or None
-        limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
+        Limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no limit on time.
     progress : function
         A function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
         scikit-learn's callbacks.
@@ -168,17 +168,17 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
     classes_ : array
         The labels.
     coef_, intercept_ : array, float or array
-        shapes (1, M) and (1,), or (k, M) and (k,), as in scikit-learn.
+        Shapes (1, M) and (1,), or (k, M) and (k,), as in scikit-learn.
     function_ : Expansion
         f as an `Expansion` in the kernel φ(x)ᵀφ(z).
     trace_
-        objective, gradient norm, step and seconds of every iterate, and the weights if there are few.
+        Objective, gradient norm, step and seconds of every iterate, and the weights if there are few.
     objective_, n_iter_
         The minimum, and the number of steps.
     end_, status_ : str
         How the fit ended, in one word such as "converged" or "time", and in a sentence.
     loo_proba_, loo_score_, loo_log_loss_ : array, float, float
-        approximate leave-one-out.
+        Approximate leave-one-out.
 
     References
     ----------
@@ -258,7 +258,7 @@ class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
     trace_, objective_, n_iter_, end_, status_
         The path to the minimum.
     loo_proba_, loo_score_, loo_log_loss_ : array, float, float
-        approximate leave-one-out.
+        Approximate leave-one-out.
 
     References
     ----------

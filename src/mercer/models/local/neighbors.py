@@ -46,7 +46,7 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
     n_neighbors_ : int
         The number that was used.
     loo_errors_ : array
-        with "loo", the share of rows that the others misclassify, for 1, 2, … neighbours.
+        With "loo", the share of rows that the others misclassify, for 1, 2, … neighbours.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
     n_neighbors_ : int
         The number that was used.
     loo_errors_ : array
-        with "loo", the mean squared leave-one-out error divided by the variance, for 1, 2, … neighbours.
+        With "loo", the mean squared leave-one-out error divided by the variance, for 1, 2, … neighbours.
 
     Examples
     --------

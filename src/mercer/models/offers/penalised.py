@@ -31,7 +31,7 @@ class Effort(NamedTuple):
     Attributes
     ----------
     search, exact : float
-        those of the whole search for the penalty, and of an exact fit.
+        Those of the whole search for the penalty, and of an exact fit.
     steps : float
         The Newton steps of a fit on centres.
     """

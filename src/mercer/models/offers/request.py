@@ -70,7 +70,7 @@ class Request:
     seed : int
         The seed of samples and folds.
     progress : function
-        called with a line of text.
+        Called with a line of text.
     roles : dict
         The roles of columns, for automatic models.
     weights

@@ -261,8 +261,8 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
         Parameters
         ----------
-        u : array
-            A separating function of the same kernel, an `Expansion` without a tail.
+        u : Expansion
+            A separating function of the same kernel, without a tail.
         X, y : array or frame, array
             The examples. By default those that were misclassified: the proof needs no others.
         """

@@ -1,4 +1,4 @@
-"""Sizes at which the machines compute in another way; no result depends on them but by rounding."""
+"""Sizes at which the machines change their way of computing; results depend on them by rounding only."""
 
 OWN_THREADS = 4000
 """Variables: a larger problem uses all threads by itself; smaller ones are solved side by side."""

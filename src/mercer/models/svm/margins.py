@@ -44,7 +44,7 @@ class Margin:
     errors : int or None
         The number of training points on the wrong side; None if the time limit left no time to visit them all.
     loo_support, loo_slack : float
-        upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
+        Upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
     loo_span : float or None
         Its estimate by the span; None beyond 5 000 support vectors.
     C : float or None

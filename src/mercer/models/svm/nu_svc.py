@@ -41,9 +41,15 @@ class NuSVC(SupportVectorClassifier):
 
     Attributes
     ----------
-    as for `SVC`, with the same coefficients and values; `C_` : 1/ρ of each function. `objective_` and `duality_gap_`
-        refer to the form above, times Σw and before the scaling. If ν is smaller than the data allow, then ρ = 0, there
-        is no margin, and a warning says so.
+    C_ : array
+        1/ρ of each function.
+    objective_, duality_gap_ : array
+        As for `SVC`, but of the form above, times Σw and before the scaling. If ν is smaller than the data allow, then
+        ρ = 0, there is no margin, and a warning says so.
+    classes_, kernel_, function_, gap_, n_iter_, status_
+        As for `SVC`.
+    support_, support_vectors_, n_support_, bounded_, dual_coef_, intercept_
+        As for `SVC`.
 
     References
     ----------

@@ -39,7 +39,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     max_iter, max_time : int or None, float or None
         The largest number of pairs and of seconds, or None.
     progress : Progress or None
-        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+        Called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ class Softmax:
         Parameters
         ----------
         values, codes : array, Index
-            those of held-out rows: on the rows that it was fitted to, a model is right too often.
+            Those of held-out rows: on the rows that it was fitted to, a model is right too often.
         weights : array or None
             How often each row counts; they do not include class weights.
         shifted : bool or None

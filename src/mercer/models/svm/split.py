@@ -82,7 +82,7 @@ def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matr
     f : Similarity
         The kernel.
     support, ends, coef
-        support vectors sorted by class, where each class begins and ends, and coefficients by rows.
+        Support vectors sorted by class, where each class begins and ends, and coefficients by rows.
     b : array
         One constant per pair.
     points : Points

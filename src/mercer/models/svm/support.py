@@ -77,8 +77,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     n_iter_, status_ : int, str
         The number of pairs that were moved, and how the fit ended.
     end_
-        why the fit ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
-        "interrupted", "unbounded", "stalled", or "no margin" if no margin separates the classes.
+        The reason why the fit ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations",
+        "caller", "interrupted", "unbounded", "stalled", or "no margin" if no margin separates the classes.
 
     """
 

@@ -49,7 +49,7 @@ class SVC(SupportVectorClassifier):
     max_time : float or None
         The largest number of seconds for all problems together, or None.
     progress : Progress or None
-        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+        Called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
     random_state : int
         The seed of the folds of the calibration.
 

@@ -159,13 +159,13 @@ class SVR(SupportVectorRegressor):
     C : float
         The weight of errors against ‖f‖², > 0.
     epsilon : float
-        half the width of the tube, ≥ 0, in the units of y.
+        Half the width of the tube, ≥ 0, in the units of y.
     tol : float
         The violation of optimality at which to stop, in the units of y.
     max_iter, max_time : int or None, float or None
         The largest number of pairs for each target, and of seconds for all targets; or None.
     progress : Progress or None
-        called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
+        Called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
