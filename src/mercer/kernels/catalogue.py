@@ -57,7 +57,7 @@ class Entry:
     space : str
         The objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
     tags : tuple of str
-        properties of the example, known without evaluating it; empty for rules, where they depend on the parts.
+        Properties of the example, known without evaluating it; empty for rules, where they depend on the parts.
     parameters : tuple of Parameter
         In the order of the constructor.
     example : str

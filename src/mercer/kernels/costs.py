@@ -1,4 +1,4 @@
-"""Sizes that steer the speed of kernel matrices; no result depends on them but by rounding."""
+"""Sizes that steer the speed of kernel matrices; results depend on them by rounding only."""
 
 TILE_ROWS, TILE_COLS = 256, 1024
 """Rows and columns of a tile: smaller ones cost more calls, larger ones leave the cache of a core."""

@@ -43,7 +43,7 @@ class Counts:
     values : array
         How often each occurs in its object, or its weight.
     ends : array
-        row i has the entries ends[i] … ends[i + 1] − 1.
+        Row i has the entries ends[i] … ends[i + 1] − 1.
     """
 
     keys: NDArray[np.uint64]

@@ -38,7 +38,7 @@ class FromFunction(Kernel):
     Parameters
     ----------
     f : function
-        function of two objects (rows, if the data set is a matrix) that returns a number.
+        A function of two objects (rows, if the data set is a matrix) that returns a number.
     error : float
         The relative evaluation error of f that a refutation has to exceed, beside the effect of rounding the points.
         Pass a larger one for a function that works in float32 or by quadrature.

@@ -40,7 +40,7 @@ class Space(str):
     numeric_rows = False
     """Whether the objects are rows of numbers of a special kind, so that kernels on vectors take them, too."""
     instead = ""
-    """How to say that objects are not what they were taken for, in Python; empty where there is no doubt."""
+    """How to correct a wrong guess of the kind of objects, in Python; empty where there is no doubt."""
     complete = False
     """Whether `pool` holds all the objects that there are."""
 
@@ -65,7 +65,7 @@ class Space(str):
         return False
 
     def holds_all(self, objects: list[Any]) -> bool:
-        """Whether all objects of a list are clearly of this kind; the list may say more than one object."""
+        """Whether all objects of a list are clearly of this kind; a list may show more than one object does."""
         return all(map(self.holds, objects))
 
     def kernels(self, X: Any) -> dict[str, Similarity]:

@@ -44,7 +44,7 @@ class Bags:
     points : Points or None
         All parts as one data set; None if there are none.
     ends : array
-        object i has the parts ends[i] … ends[i + 1] − 1.
+        Object i has the parts ends[i] … ends[i + 1] − 1.
     """
 
     points: Points | None

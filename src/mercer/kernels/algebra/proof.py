@@ -21,7 +21,7 @@ class Proof:
     Attributes
     ----------
     claim : str
-        What is shown to be positive semidefinite.
+        The function that is shown to be positive semidefinite.
     rule : str
         The rule or axiom by which it is; for a leaf without proof, the reason.
     condition : str

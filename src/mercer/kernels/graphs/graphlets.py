@@ -26,7 +26,7 @@ class Graphlet(Counted):
     """Σ_s #s(G)·#s(H) over the connected graphs s of k nodes: how often s is an induced subgraph.
 
     There are two graphlets of 3 nodes (path, triangle) and six of 4. They are counted exactly, from degrees, triangles
-    and common neighbours, without a look at each subgraph. Labels, weights and edges from a node to itself are not
+    and common neighbours, without visiting each subgraph. Labels, weights and edges from a node to itself are not
     used. `Graphlet(4).normalize()` compares the shares of the graphlets. Five nodes are not offered: there are 21
     connected graphs of that size, and their counts need subgraphs of four nodes at every edge, not only sums over nodes
     and edges.

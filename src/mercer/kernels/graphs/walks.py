@@ -38,7 +38,7 @@ class Walks:
     degrees : array
         The largest degree of each, by absolute weights.
     spectrum : tuple or None
-        eigenvalues of the adjacency matrices, and the squared sums of the eigenvectors' entries, graph after graph;
+        Eigenvalues of the adjacency matrices, and the squared sums of the eigenvectors' entries, graph after graph;
         None if nodes have labels.
     """
 

@@ -76,7 +76,7 @@ class GlobalAlignment(OnSeries, Kernel):
         static = require_static(self.static, "GlobalAlignment")
         if not (static.tags.normalised and static.tags.nonnegative):
             raise RuleBroken(
-                "`static` of GlobalAlignment must be known to lie between 0 and 1, so that s/(2 − s) has a sense",
+                "`static` of GlobalAlignment must be known to lie between 0 and 1, so that s/(2 − s) is well defined",
                 got=repr(static),
                 advice="Pass a kernel such as mc.Gaussian(1.0), mc.Laplacian(1.0) or mc.Matern(1.0).",
             )
@@ -144,7 +144,8 @@ class DTW(OnSeries, Indefinite):
     """exp(−D(x, z)/σ), where D is the least Σ ‖xᵢ − zⱼ‖² over all alignments (dynamic time warping): not a kernel.
 
     A minimum over alignments is not an inner product, and `mc.refute` finds series that show it. The algebra refuses
-    it, and so do models that need a Hilbert space; `SVC` and `SVR` accept it with a warning, neighbours as it is.
+    it, and so do models that need a Hilbert space; `SVC` and `SVR` accept it with a warning, nearest-neighbour models
+    without one.
 
     >>> import mercer as mc
     >>> mc.DTW(1.0)([[0.0, 1.0, 2.0], [0.0, 0.0, 1.0, 2.0], [1.0]]).round(3)

@@ -91,7 +91,7 @@ SERIES = SeriesSpace("series")
 class Sides:
     """Two data sets of series, laid out for tiles: the points of the first one below the other, the second in groups.
 
-    With `centred`, every series is moved to the mean of its own points, which no increment notices.
+    With `centred`, every series is moved to the mean of its own points, which changes no increment.
     """
 
     def __init__(self, x: Series, z: Series, centred: bool) -> None:
@@ -179,7 +179,7 @@ class OnSeries(Similarity):
         """Raise if values of these series keep less than half of their digits."""
 
     def finish(self, values: Array) -> Array:
-        """What becomes of the combined values."""
+        """The last step, on the combined values."""
         return values
 
     def sides(self, pair: Pair) -> Sides:

@@ -64,7 +64,7 @@ def affine(static: Any) -> bool:
 
 
 class _Paths(OnSeries):
-    """What kernels of paths share: the steps of paths, which are second differences of static values."""
+    """The shared part of kernels of paths: the steps of paths, which are second differences of static values."""
 
     @property
     def centred(self) -> bool:  # type: ignore[override]

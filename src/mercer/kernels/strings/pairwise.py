@@ -1,4 +1,4 @@
-"""What kernels share that run a dynamic programme over every pair of strings."""
+"""The shared part of kernels that run a dynamic programme over every pair of strings."""
 
 from __future__ import annotations
 

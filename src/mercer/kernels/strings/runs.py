@@ -1,4 +1,4 @@
-"""Runs of symbols, counted: what spectrum kernels, n-grams, gapped and mismatching k-mers share."""
+"""Runs of symbols, counted: the shared part of spectrum kernels, n-grams, gapped and mismatching k-mers."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Sequences:
     codes : array
         The number of each symbol, a position in `symbols`.
     ends : array
-        object i has the codes ends[i] … ends[i + 1] − 1.
+        Object i has the codes ends[i] … ends[i + 1] − 1.
     symbols : array
         The keys of the symbols that occur, in increasing order.
     """

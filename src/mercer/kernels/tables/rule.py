@@ -238,7 +238,7 @@ def table_kernel(
     frame
         A pandas or Polars frame, or rows without names (then columns are called x0, x1, …).
     target, missing, roles, interaction
-        see `TableKernel`.
+        See `TableKernel`.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class Typed(Viewed, Kernel):
         Names of the columns that hold numbers, dates (or ISO 8601 texts), numbers or booleans that stand for
         categories, categories in words, lists or sets, texts, and SMILES texts, which RDKit reads.
     ordered
-        sequence of pairs (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
+        Pairs (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
     complete : sequence of str
         Names of columns in which a missing value is refused.
 

@@ -368,7 +368,7 @@ def repair(K: ArrayLike, method: str = "clip") -> Repair:
     Parameters
     ----------
     K : array
-        symmetric matrix.
+        A symmetric matrix.
     method : str
         "clip", "flip" or "shift".
 

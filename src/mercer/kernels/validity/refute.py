@@ -50,9 +50,9 @@ class Refutation:
     gram : array
         K on the points; empty if not every pair was evaluated.
     trials : int
-        configurations of points examined.
+        Configurations of points examined.
     skipped : int
-        evaluations that failed or gave no number.
+        Evaluations that failed or gave no number.
     seconds : float
         Time spent.
     stopped : bool
@@ -60,7 +60,7 @@ class Refutation:
     kernel : str
         The kernel that was tested, as text.
     evidence : Evidence
-        What the confirmation rests on. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own kernels,
+        The basis of the confirmation. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own kernels,
         without any assumption. `Evidence.VALUES`: the values that a Python function returned, on the assumption that
         they are off by at most `error`. `Evidence.RADIAL`: the same, and the assumption that the function depends on ‖x
         − z‖ alone, as it did wherever that was tried; one value was computed for every distance instead of one for
@@ -153,10 +153,10 @@ def refute(
     kernel : Similarity
         The similarity to refute.
     dim : int or None
-        dimension of the points; by default up to three dimensions that the kernel accepts.
+        Dimension of the points; by default up to three dimensions that the kernel accepts.
     points
-        candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A kernel
-        on named columns needs a data frame.
+        Candidates to choose from, instead of points that the search makes up: vectors, objects or a data frame. A
+        kernel on named columns needs a data frame.
     space : str or None
         "vectors", "sets", "strings", "categories" or another space of a known kernel; by default the kernel's own.
     alphabet : str
