@@ -1,8 +1,8 @@
 """Work on a Dask cluster: the only module that knows Dask.
 
 Tasks are pure functions of their arguments and stay on no particular worker, so the scheduler repeats those of a worker
-that died. What this process sends (centres, coefficients, rows of arrays) are tasks that return it, so that they can be
-repeated, too.
+that died. Data that this process sends (centres, coefficients, rows of arrays) becomes tasks that return it, so that
+sending can be repeated, too.
 """
 
 from __future__ import annotations

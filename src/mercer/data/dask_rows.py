@@ -274,7 +274,7 @@ def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
 
 
 def pieces_of(lengths: list[int], rows: int) -> list[list[tuple[int, slice]]]:
-    """Blocks in pieces of at most so many rows: large blocks are cut evenly, small neighbours are taken together.
+    """Blocks in pieces of a limited number of rows: large blocks are cut evenly, small neighbours are taken together.
 
     >>> pieces_of([4, 0, 3, 10], 8)
     [[(0, slice(0, 4, None)), (2, slice(0, 3, None))], [(3, slice(0, 5, None))], [(3, slice(5, 10, None))]]

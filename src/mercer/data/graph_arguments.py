@@ -113,7 +113,7 @@ def once(pairs: Array, n: int, labels: Any, weights: Any) -> tuple[Array, Array]
 
 
 def label_keys(labels: Sequence[Any], what: str) -> NDArray[np.uint64]:
-    """Keys of labels. Numbers and texts, the usual labels, are looked up without a look at each type."""
+    """Keys of labels. Numbers and texts, the usual labels, are looked up without a check of each type."""
     types = set(map(type, labels))
     if len(types) == 1 and types <= set(PLAIN):
         distinct = list(set(labels))

@@ -24,11 +24,11 @@ class Union:
     Attributes
     ----------
     nodes : array
-        graph i has the nodes nodes[i] … nodes[i + 1] − 1.
+        Graph i has the nodes nodes[i] … nodes[i + 1] − 1.
     ends, neighbours : array
         The neighbours of node v are neighbours[ends[v] : ends[v + 1]].
     labels, edge_labels : array or None
-        keys of the nodes, and of the entries of `neighbours`; None if the graphs have none.
+        Keys of the nodes, and of the entries of `neighbours`; None if the graphs have none.
     weights, attributes : array or None
         Of the entries of `neighbours`, and of the nodes; None if the graphs have none.
     """

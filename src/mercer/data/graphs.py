@@ -38,7 +38,7 @@ class Graph:
     Parameters
     ----------
     edges : array
-        pairs of nodes, an array of shape (m, 2) or a list; [] for a graph without edges.
+        Pairs of nodes, an array of shape (m, 2) or a list; [] for a graph without edges.
     labels
         One hashable value per node: text, numbers, None, tuples of these.
     edge_labels

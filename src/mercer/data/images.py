@@ -29,7 +29,7 @@ def as_images(X: Any) -> Array:
         images = objects_of(X, "Images")
         gone = next((i for i, x in enumerate(images) if is_missing(x)), None)
         if gone is not None:
-            raise MissingValues("Every image must be there", got=f"a missing value as image {gone}",
+            raise MissingValues("No image may be missing", got=f"a missing value as image {gone}",
                                 advice="Leave out the rows whose image is missing.")  # fmt: skip
         shapes = [np.shape(x) for x in images]
         other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)

@@ -22,7 +22,7 @@ from mercer.words import cut
 Array = NDArray[Any]
 
 Basis = Literal["assigned", "type", "values", "name"]
-"""What decided the role of a column: the user, its data type, its values, or its name together with its values."""
+"""The basis of the role of a column: the user, its data type, its values, or its name together with its values."""
 PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
@@ -65,8 +65,7 @@ class Role:
         The number of missing values.
     installable : bool
         Whether texts look like molecules, which they would be read as if RDKit were installed.
-    by : Basis
-        What decided the role.
+    by : Basis The basis of the role.
     kernel : str
         The names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """

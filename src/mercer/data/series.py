@@ -25,7 +25,7 @@ class Series:
     values : array
         The points of all series, shape (N, channels).
     ends : array
-        series i has the points ends[i] … ends[i + 1] − 1.
+        Series i has the points ends[i] … ends[i + 1] − 1.
     """
 
     values: Array
@@ -103,7 +103,7 @@ def as_series(X: Any) -> Series:
 def _checked(x: Any, i: int) -> Array:
     """One series of shape (T, c), or an error that names its position i."""
     if is_missing(x):
-        raise MissingValues("Every time series must be there", got=f"a missing value as series {i}",
+        raise MissingValues("No time series may be missing", got=f"a missing value as series {i}",
                             advice="Leave out the rows whose series is missing.")  # fmt: skip
     try:
         a = np.asarray(x)

@@ -170,14 +170,14 @@ class Forest:
     Attributes
     ----------
     labels, productions, subtrees : array
-        keys of the label, of the labels of a node and its children, and of all below it. The production of a node
+        Keys of the label, of the labels of a node and its children, and of all below it. The production of a node
         without children is 0, unless it is the root.
     arities, starts : array
         The number of children of every node, and the place of the first in `children`.
     children : array
         The numbers of the children, counted from the first node of their tree.
     ends : array
-        tree i has the nodes ends[i] … ends[i + 1] − 1.
+        Tree i has the nodes ends[i] … ends[i + 1] − 1.
     """
 
     labels: NDArray[np.uint64]

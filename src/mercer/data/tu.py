@@ -27,7 +27,7 @@ PARTS = (
     "edge_attributes",
 )  # fmt: skip
 INDICATOR = "_graph_indicator.txt"
-"""How the name of the file ends that every data set has."""
+"""The end of the name of the file that every data set has."""
 SPACIOUS = 40
 """The memory of the graphs is at most about this many times the size of the files."""
 
