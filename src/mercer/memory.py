@@ -12,9 +12,9 @@ from mercer.validation import is_number
 from mercer.words import show_bytes
 
 HELD = 2**22
-"""Numbers that a computation holds at a time beside its result: 32 MB. More save no time, fewer cost calls."""
+"""Numbers that a computation holds at a time beside its result: 32 MB. More save no time, fewer need more calls."""
 CACHED = 2**18
-"""The same where they are read again at once: more leave the cache of a core, fewer cost calls."""
+"""The same for numbers that are read again at once: more would not fit a core's cache, fewer need more calls."""
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -85,7 +85,7 @@ def budget(wanted: Any = None) -> int:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", wanted.lower())
         if match is None or match[2] not in _UNITS:
             raise InvalidInput(
-                f"{source} must be bytes or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
+                f"{source} must be a number of bytes, or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
             )
         wanted = float(match[1]) * _UNITS[match[2]]
     if not is_number(wanted) or not 0 < wanted < 2**63:

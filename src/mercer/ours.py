@@ -8,9 +8,9 @@ from mercer.errors import InvalidInput
 from mercer.words import shortened
 
 FORMAT = "mercer model"
-"""By this in its header a file is recognised as a model."""
+"""The entry of its header by which a file is recognised as a model."""
 REPORT_MARK = '<meta name="generator" content="mercer">'
-"""By this a file is recognised as a report."""
+"""The line by which a file is recognised as a report."""
 HEAD = 100_000
 """Bytes at the beginning of a file by which it is recognised."""
 

@@ -34,7 +34,7 @@ def check_laws(kernel: Similarity, X: Any = None, Z: Any = None) -> list[str]:
     kernel : Similarity
         The similarity to test.
     X, Z : array, frame or list of objects
-        two data sets to test on; by default points are drawn for the kernel's space.
+        Two data sets to test on; by default points are drawn for the kernel's space.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def check_number(
     infinite : bool
         Whether ∞ is allowed.
     alternative : str
-        other values that the caller accepts, in words: "None for no limit".
+        Other values that the caller accepts, in words: "None for no limit".
     such_as : float
         An example for the message.
     advice : str

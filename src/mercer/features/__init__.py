@@ -7,7 +7,7 @@ multiples scale them, sums stack them, products take all products of features. W
 Gaussian, it can be cut off with a proven bound (`taylor_features`) or sampled (`fourier_features`). How large phi gets
 (15 943 435 565 features for images of 28×28 pixels and degree 4) is why one works with kernels instead.
 
-Nothing here knows kernels: they make maps, maps do not look back.
+This package does not depend on kernels: kernels make maps, and maps do not refer back to them.
 """
 
 from mercer.features.base import FeatureMap

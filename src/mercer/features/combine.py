@@ -182,8 +182,8 @@ class RescaledMap(FeatureMap):
     ----------
     phi : FeatureMap
         The map of k.
-    f : array
-        function of data sets, X → one number per point.
+    f : function
+        A function of data sets, X → one number per point.
     name : str
         How f is written in names.
     inverse : bool

@@ -16,7 +16,7 @@ from mercer.validation import check_whole_number
 
 
 class _Counted(FeatureMap):
-    """What both maps share: sparse images, made dense only if asked."""
+    """The shared part of both maps: sparse images, made dense only on request."""
 
     encoder: Encoder
 

@@ -92,7 +92,7 @@ class LinearMap(FeatureMap):
     Parameters
     ----------
     matrix : array
-        array of shape (d, m).
+        M, of shape (d, m).
 
     Examples
     --------

@@ -32,7 +32,7 @@ class FourierMap(FeatureMap):
     kernel : Kernel
         The kernel that is approximated.
     frequencies : array
-        array of shape (m, d).
+        The m frequencies, shape (m, d).
     orthogonal : bool
         Whether the frequencies are orthogonal in blocks of d.
     expected_error
@@ -95,7 +95,7 @@ def fourier_features(
     n_features : int
         The number of features, even: half cosines, half sines.
     orthogonal : bool
-        frequencies orthogonal in blocks of d; smaller error on average at the same size.
+        Frequencies orthogonal in blocks of d; smaller error on average at the same size.
     random_state : int, Generator or None
         Seed or generator, as `numpy.random.default_rng` takes it.
 

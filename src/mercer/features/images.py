@@ -57,15 +57,15 @@ class PatchMap(FeatureMap):
     Parameters
     ----------
     anchors : array
-        patches of norm 1, shape (m, size · size · channels).
+        Patches of norm 1, shape (m, size · size · channels).
     shape : tuple
-        height, width and channels of the images.
+        Height, width and channels of the images.
     size : int
         The side of a patch, in pixels.
     sigma, spread : float
         The widths of the kernels of patches and of positions.
     stride : int
-        pixels between the points of the grid.
+        Pixels between the points of the grid.
     """
 
     anchors: Any
@@ -137,11 +137,11 @@ def patch_features(kernel: Any, X: Any, anchors: int = 128, *, stride: int = 2, 
     kernel : Kernel
         A `Patches` kernel.
     X : array, frame or list of objects
-        images from which the anchors are learned, by spherical k-means.
+        Images from which the anchors are learned, by spherical k-means.
     anchors : int
         Their number; the more, the closer phi(x)ᵀphi(z) is to the kernel.
     stride : int
-        pixels between the points of the grid; up to about `spread` it costs no accuracy.
+        Pixels between the points of the grid; up to about `spread` it costs no accuracy.
     seed : int
         Of the random choices.
 

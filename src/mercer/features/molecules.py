@@ -31,7 +31,7 @@ class Fingerprint(FeatureMap):
     Parameters
     ----------
     radius : int
-        neighbourhoods reach this many bonds from their atom; radius 2 is called ECFP4.
+        Neighbourhoods reach this many bonds from their atom; radius 2 is called ECFP4.
     bits : int
         The number of columns; neighbourhoods are spread over them by a hash.
     counts : bool

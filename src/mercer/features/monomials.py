@@ -102,7 +102,7 @@ class MonomialMap(FeatureMap):
 
 
 def size(d: int, k: int, index: str = "monomials") -> int:
-    """How many monomials, or tuples, of degree k there are in d variables."""
+    """The number of monomials, or tuples, of degree k in d variables."""
     return math.comb(d + k - 1, k) if index == "monomials" else d**k
 
 

@@ -22,7 +22,7 @@ from mercer.validation import check_number, check_whole_number
 LOST = (
     "Choose a lower level, or make the series smaller or smoother: the parts of paths that go far and come back cancel."
 )
-"""What to do about series whose signatures lose their digits."""
+"""The advice about series whose signatures lose their digits."""
 
 
 def base_point(X: Any) -> list[Array]:

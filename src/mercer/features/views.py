@@ -85,7 +85,7 @@ class ComposedMap(FeatureMap):
     phi : FeatureMap
         The map of k.
     inner : function
-        function of data sets, or an object with `transform`, such as another map.
+        A function of data sets, or an object with `transform`, such as another map.
     d : int or None
         The number of columns of the points; None takes any objects.
 

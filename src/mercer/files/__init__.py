@@ -211,7 +211,7 @@ def _prove(path: str, metadata: dict[str, str], tensors: dict[str, Any]) -> None
         raise InvalidInput(
             "A model that is saved must be the same when it is loaded",
             got=f"a {metadata['class']} that is not: {error.got}",
-            advice="Report this as a defect, and keep the model by pickle until it is mended. Nothing was changed.",
+            advice="Report this as a defect, and keep the model by pickle until it is fixed. Nothing was changed.",
         ) from None
 
 

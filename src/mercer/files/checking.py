@@ -61,9 +61,9 @@ class _Dimensions:
     dims
         The dimensions that are known so far.
     sums
-        dimensions that are sums over the parts of a list.
+        Dimensions that are sums over the parts of a list.
     later
-        conditions to check when all dimensions are known: dimension, value, relation, attribute.
+        Conditions to check when all dimensions are known: dimension, value, relation, attribute.
     """
 
     def __init__(self, known: dict[int, tuple[Any, Dims]], name: str) -> None:

@@ -799,9 +799,9 @@ class Declared(NamedTuple):
     kinds : dict
         The kinds of its attributes, one or several alternatives each.
     optional : frozenset
-        attributes that not every value has.
+        Attributes that not every value has.
     where : tuple
-        conditions between dimensions: left, operator, right.
+        Conditions between dimensions: left, operator, right.
     """
 
     module: str

@@ -127,7 +127,7 @@ class Encoder:
             raise InvalidInput(
                 "A model file must hold what is declared in mercer/files/schema.py",
                 got=str(error),
-                advice="Report this as a defect, and keep the model by pickle until it is mended.",
+                advice="Report this as a defect, and keep the model by pickle until it is fixed.",
             ) from None
 
     def _scalar(self, value: Any, where: str) -> Any:

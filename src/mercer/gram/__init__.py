@@ -29,7 +29,7 @@ def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: 
     dtype
         float32 or float64; by default the dtype of the points.
     budget : int, str or None
-        bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory. A matrix that fits
+        Bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory. A matrix that fits
         is stored (dense); a larger one is recomputed tile by tile and never stored (tiled).
 
     Examples

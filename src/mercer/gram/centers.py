@@ -38,7 +38,7 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
         K of the n points, symmetric.
     m : int
         The number of centres; if it is n or more, all points are centres.
-    how : {"uniform"}
+    how : str, array, frame or list of objects
         "uniform" (m points without replacement), "kmeans" (means of clusters; vectors only), "pivoted" (randomly
         pivoted Cholesky: points in proportion to what the centres before them left of k(x, x)), or the centres
         themselves: an array, a frame, a list of objects. Given centres are all used, whatever m is.

@@ -6,7 +6,7 @@ matrix ΦΦ* differs from K in two ways, and both have a bound for every pair of
 * aliasing. By Poisson's formula the sum over all j is Σᵢ k(x − z + i/h), the kernel on a torus: too large by the kernel
   between a point and the images of another. The period 1/hₖ exceeds the length of the box by twice the reach a, so that
   images are at least a away even from a query that is a outside of the box, and Σ_q ((2q+1)ᵈ − (2q−1)ᵈ) k(a + (q−1)p)
-  bounds their sum: there are so many images in the shell q, and none is nearer.
+  bounds their sum: the shell q has that many images, and none is nearer.
 * truncation. The left-out terms are ≥ 0 and sum to at most Σₖ ∫_{|ξₖ| > mₖhₖ} k̂ dξ, up to a factor 1 + aliasing: the
   probability that a random Fourier feature of the kernel lies outside of the grid.
 
@@ -36,7 +36,7 @@ from mercer.kernels.vectors.spectra import SpectralTerm
 MOST_COLUMNS = 3
 """Columns: the number of frequencies grows with their power."""
 SAMPLE, CELLS, PER_CELL = 100_000, 64, 16
-"""Points that estimate the density, and their cells: at most so many per column, and about so many points in each."""
+"""Points that estimate the density, the largest number of cells per column, and of points in a cell on average."""
 SHELLS = 64
 """Shells of images that are added up; those beyond it are 0 for every kernel here."""
 MOST = 2**40

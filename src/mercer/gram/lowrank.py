@@ -35,7 +35,7 @@ ROUNDINGS = 4.0
 
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """w∘U − B M, row by row: what `Nystrom.normal` does between its two products, as arrays with one row per point.
+    """w∘U − B M, row by row: the step of `Nystrom.normal` between its two products, as arrays with one row per point.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Nystrom:
     dtype
         Of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
     budget : int, str or None
-        bytes, or a text such as "2 GB". K_nm is stored if it takes a small part of it and storing is faster.
+        Bytes, or a text such as "2 GB". K_nm is stored if it takes a small part of it and storing is faster.
     least : float
         The share of k(z, z) that a centre must have outside of the span of the others, at least a few roundings.
 

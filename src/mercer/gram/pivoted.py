@@ -41,7 +41,7 @@ class Pivoted:
     residual : array
         diag(K − F Fᵀ) ≥ 0, shape (n,), zero at the pivots and where only rounding is left.
     trace : float
-        trace of K.
+        Trace of K.
     """
 
     factor: Array
@@ -75,7 +75,7 @@ def pivoted_cholesky(
     tol : float
         Stop when tr(K − F Fᵀ) ≤ tol · tr K.
     block : int or None
-        pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the result is
+        Pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the result is
         that of one pivot at a time, at the speed of matrix products.
 
     Examples

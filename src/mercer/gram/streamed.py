@@ -32,7 +32,7 @@ class StreamedGram(Gram):
     batches : Batches
         The rows.
     sample : Points
-        some of them, prepared, which show their kind.
+        Some of them, prepared, which show their kind.
     dtype : dtype or None
         Of the entries, by default that of the rows.
 

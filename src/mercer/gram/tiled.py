@@ -127,7 +127,7 @@ class TiledGram(KernelGram):
     kernel, pair : Similarity, Pair
         The kernel, and the points.
     budget : int or None
-        bytes that a part of K may take; by default `memory.budget()` at the time when the part is computed.
+        Bytes that a part of K may take; by default `memory.budget()` at the time when the part is computed.
     """
 
     def __init__(self, kernel: Similarity, pair: Pair, budget: int | None = None) -> None:

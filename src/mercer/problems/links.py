@@ -358,7 +358,7 @@ class PowerLink(Link):
 
 @dataclass(frozen=True)
 class Inverse(PowerLink):
-    """η = 1/μ for μ > 0: canonical for the Gamma distribution. It falls.
+    """η = 1/μ for μ > 0: canonical for the Gamma distribution. It is decreasing.
 
     >>> Inverse().inverse([0.5, 4.0])
     array([2.  , 0.25])

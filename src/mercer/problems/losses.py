@@ -52,13 +52,13 @@ class Terms:
     Attributes
     ----------
     value : array
-        loss, shape (n,).
+        Loss, shape (n,).
     gradient : array
         ∂loss/∂η, shape (n, t).
     fisher : array
-        expected second derivative ≥ 0, shape (n, t); with several outputs its diagonal.
+        Expected second derivative ≥ 0, shape (n, t); with several outputs its diagonal.
     observed : array
-        exact second derivative, shape (n, t), or its diagonal; negative somewhere if the loss is not convex.
+        Exact second derivative, shape (n, t), or its diagonal; negative somewhere if the loss is not convex.
     probabilities : array or None
         p of the softmax, shape (n, k), or None: the second derivative of a row is diag(p) − ppᵀ.
     """

@@ -117,10 +117,10 @@ def mmd(
     ----------
     kernel : Kernel
         A kernel on any objects; a characteristic one (Gaussian, Laplacian, Matern) sees every difference.
-    X, Y : array or frame
-        two samples of at least 2 points.
+    X, Y : array, frame or list of objects
+        Two samples of at least 2 points.
     unbiased : bool
-        Which estimate is the statistic.
+        Whether the unbiased estimate is the statistic.
     permutations : int
         How often the samples are pooled and split anew for the p-value; 999 is a good number.
     random_state : int, Generator or None
@@ -190,10 +190,10 @@ def hsic(
     ----------
     kernel_x, kernel_y : Kernel
         Kernels on any objects, not necessarily of the same kind.
-    X, Y : array or frame
+    X, Y : array, frame or list of objects
         n ≥ 2 points each; xᵢ and yᵢ were observed together.
     unbiased : bool
-        Which estimate is the statistic.
+        Whether the unbiased estimate is the statistic.
     permutations : int
         How often Y is shuffled against X for the p-value; 999 is a good number.
     random_state : int, Generator or None

@@ -31,7 +31,7 @@ class FourierFunction:
     frequencies : Frequencies
         The grid.
     coef : array
-        real and imaginary parts of the stored coefficients, one after the other: shape (q,), or (q, t).
+        Real and imaginary parts of the stored coefficients, one after the other: shape (q,), or (q, t).
     tail : Tail or None
         The part outside the Hilbert space, or None.
     tol : float

@@ -1,4 +1,4 @@
-"""Sizes that steer the speed of local sums; no result depends on them but within its tolerance."""
+"""Sizes that steer the speed of local sums; results depend on them within their tolerance only."""
 
 FEW_PAIRS = 2**14
 """Pairs of a query and a point: up to here no faster path is worth its preparation."""

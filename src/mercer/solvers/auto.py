@@ -53,7 +53,7 @@ def solve(
     solver : str
         "auto", "cholesky", "eigen", "cg", "nystrom", "blocks" or "fourier".
     budget : int, str or None
-        bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+        Bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
     tol : float or None
         Relative residual at which iterations stop, by default 1e-10, or 1e-3 if K does not fit into memory; "nystrom"
         and "fourier" have their own measures and defaults.
@@ -64,9 +64,9 @@ def solve(
     max_time : float or None
         Seconds after which iterations that compute the matrix anew stop, at the end of a product.
     max_passes : int or None
-        products with a matrix that is not stored, at most: by default 100 for "cg" and 10 for "blocks".
+        The largest number of products with a matrix that is not stored: by default 100 for "cg" and 10 for "blocks".
     progress : Progress or None
-        called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
+        Called with a `Step` after every iteration of "cg", "nystrom", "blocks" and "fourier"; False stops it.
     checkpoint : Checkpoint or None
         Keeps the state of iterations that compute the whole matrix anew, of "nystrom" and of "blocks"; a later call
         with the same problem continues there, and ends with the same coefficients.

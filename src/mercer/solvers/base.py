@@ -59,7 +59,7 @@ class Solution:
         Then the residual is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and ‖Qᵀr‖/‖s∘y‖, Q a
         basis of the tail.
     stats
-        iterations, rank, and other figures of the solver.
+        Iterations, rank, and other figures of the solver.
     points : Points or None
         The centres that the coefficients belong to, or None for the n points of the problem.
     factors : dict

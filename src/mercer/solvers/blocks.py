@@ -1,6 +1,6 @@
 """The whole kernel beyond the reach of full products: blocks of coordinates, after Nyström centres.
 
-A product with all of K takes minutes from some 10⁵ rows on. A step of accelerated sketch-and-project takes b rows of K
+A product with all of K takes minutes from about 10⁵ rows on. A step of accelerated sketch-and-project takes b rows of K
 only. With z the present point, B a block of coordinates drawn at random and g = (K̃z + alpha z − s∘y)_B its residual,
 
     d = (K̃_BB + rho I)⁻¹ g,      rho = alpha + λ_{b/4} − λ_b with the eigenvalues λ of K̃_BB,
@@ -22,9 +22,9 @@ The start has the form theta₁ c + theta₂ (y − f), f the function of the ce
 c are large numbers that cancel in f but not in alpha c; then the residuals y − f are better, which at the minimum are
 alpha u. For small alpha they contain the parts of y that f misses, too large for u by orders of magnitude; then c is
 better. The thetas give the least residual r, and the objective of f, ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖², exceeds its
-minimum by at most ½ ‖r‖². Nevertheless few blocks may lose against the centres in it: if the steps end before they
-converged, both functions are compared there, and the better one is returned. Both times, sums over pairs of rows are
-estimated by the rows of the centres and others drawn at random.
+minimum by at most ½ ‖r‖². Nevertheless, after few blocks the objective may be larger than that of the centres: if the
+steps end before they converged, the objectives of both functions are compared, and the better function is returned.
+Both times, sums over pairs of rows are estimated by the rows of the centres and others drawn at random.
 
 Rows of K are float32 as long as their rounding is a small part of the residual, then float64. The residuals g of the
 last pass estimate the whole residual, without a further product. A tail (the intercept) keeps the coefficients that the
@@ -90,11 +90,11 @@ def solve(
     tol : float
         The estimated relative residual at which it stops.
     passes : float
-        work at most, in products with the whole matrix.
+        The largest amount of work, in products with the whole matrix.
     random_state : int, Generator or None
         The seed of the blocks.
     progress : Progress or None
-        called with a `Step` after every block; False stops it there.
+        Called with a `Step` after every block; False stops it there.
     checkpoint : Checkpoint or None
         Keeps the state after a block; a later call with the same problem continues there.
 

@@ -110,7 +110,7 @@ class Iterate(Generic[Vector]):
     X : array
         The solution, shape (n, t).
     iterations : int
-        products with the matrix.
+        Products with the matrix.
     residual : array
         The size of b − AX relative to that of b, per column, as the recursion sees it, shape (t,).
     converged : bool
@@ -136,7 +136,7 @@ class State(Generic[Vector]):
     Attributes
     ----------
     X, R, P : array
-        solution, residuals and directions.
+        Solution, residuals and directions.
     rho, sizes, reached : array
         The scalars of the recursion.
     active, go : array
@@ -181,15 +181,15 @@ def conjugate_gradients(
     multiply : Linear
         V ↦ A V for V of shape (n, k).
     B : Array
-        right-hand sides, shape (n, t), float32 or float64.
+        Right-hand sides, shape (n, t), float32 or float64.
     precondition : Linear or None
         R ↦ M⁻¹R with M ≈ A symmetric positive definite.
     tol : float
         A column is done when the size of b − Ax is at most tol times that of b.
     max_iter : int
-        iterations at most.
+        The largest number of iterations.
     progress : Progress or None
-        called after every iteration.
+        Called after every iteration.
     measure : Measure
         The size of a residual.
     sizes : array or None
@@ -199,7 +199,7 @@ def conjugate_gradients(
     start : state or None
         A state at which to continue.
     keep : function or None
-        called after every iteration but the last with the state.
+        Called after every iteration but the last with the state.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Size:
     dtype
         Of K.
     entry : float
-        nanoseconds that one entry of K takes on one core, by counting operations.
+        Nanoseconds that one entry of K takes on one core, by counting operations.
     bounded : bool
         Whether all entries lie within [−1, 1], so that float32 cannot overflow.
     targets : int

@@ -1,6 +1,6 @@
-"""Sizes at which solvers compute in another way, and counts of operations by which they compare ways.
+"""Sizes at which solvers change their way of computing, and counts of operations by which they compare ways.
 
-They steer time and memory; no result depends on them but within its tolerance.
+They steer time and memory; results depend on them within their tolerance only.
 """
 
 # -- which precision and which factor

@@ -104,7 +104,7 @@ class Minimum:
     state : State
         The best iterate, with its value and gradient.
     end : End
-        why the method stopped.
+        The reason why the method stopped.
     status : str
         The same in words.
     trace : Trace

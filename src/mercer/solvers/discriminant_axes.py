@@ -244,7 +244,7 @@ def ledoit_wolf(D: Matrix, weights: Matrix) -> float:
     Parameters
     ----------
     D : array
-        deviations from the means, shape (n, d).
+        Deviations from the means, shape (n, d).
     weights : array
         w, how often each row counts, shape (n,).
 

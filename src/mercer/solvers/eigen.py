@@ -35,7 +35,7 @@ class Eigendecomposition:
     vectors
         U, in the dtype of the decomposition.
     rank
-        eigenvalues above rounding.
+        Eigenvalues above rounding.
     functions
         P, the tail's functions at the points, or None; `tail` is P̃ in the eigenbasis.
     """

@@ -155,7 +155,7 @@ class Border:
     Attributes
     ----------
     W, T : array
-        shapes (n, r) and (p, r), r the rank of P̃.
+        Shapes (n, r) and (p, r), r the rank of P̃.
     """
 
     W: Matrix

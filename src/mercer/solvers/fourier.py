@@ -121,13 +121,13 @@ def solve(
     problem : LeastSquares
         n points in at most three columns, t targets, their penalties > 0, weights and tail.
     tol : float or None
-        see above; by default 1e-4.
+        See above; by default 1e-4.
     max_iter : int
         The largest number of iterations.
     budget : int, str or None
         Memory, see `memory.budget`.
     progress : Progress or None
-        called with a `Step` after every iteration; False stops it there.
+        Called with a `Step` after every iteration; False stops it there.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def _iterate(risk: Risk, start: Element, journey: Journey, system: System | None
             continue
         if gap <= journey.tol and journey.scale is not None and state.value > (1.0 + ABOVE) * journey.scale:
             journey.arrive(state, step, np.inf)  # a constant is better: this is a plateau, not a minimum
-            journey.stop(End.STALLED, "where it is, the loss has a slope but no curvature; begin elsewhere")
+            journey.stop(End.STALLED, "the loss has a slope but no curvature there; begin elsewhere")
             break
         if not journey.arrive(state, step, gap):
             break

@@ -90,7 +90,7 @@ def solve(
     budget : int, str or None
         Memory, see `memory.budget`.
     progress : Progress or None
-        called with a `Step` after every iteration; False stops it there.
+        Called with a `Step` after every iteration; False stops it there.
     checkpoint : Checkpoint or None
         Keeps the results of passes over the rows; a later call with the same problem does not repeat them.
 

@@ -32,7 +32,7 @@ class Basis(NamedTuple):
     W, late : array
         The coordinates of f, and Σ time·(their change), shape (functions, budget).
     numbers : array
-        examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron uses.
+        Examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron uses.
     """
 
     points: Points | None
@@ -54,7 +54,7 @@ class Queue(NamedTuple):
     coef, sigma : array
         Their coefficients, shape (functions, s), and the size of these, shape (s,).
     numbers : array
-        examples seen, mistakes, the largest k(x, x), and the cost of forgetting so far.
+        Examples seen, mistakes, the largest k(x, x), and the cost of forgetting so far.
     """
 
     points: Points | None

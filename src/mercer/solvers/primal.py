@@ -42,8 +42,8 @@ class FeatureSpectrum:
 
     Parameters
     ----------
-    features : FeatureMap, transformer, function or None
-        Φ, shape (n, M), an array or a sparse matrix.
+    features : array or sparse matrix
+        Φ, shape (n, M).
     roots : array or None
         √w > 0, shape (n,), or None.
     tail : array or None
@@ -52,7 +52,7 @@ class FeatureSpectrum:
     Attributes
     ----------
     S, Vt
-        singular values, with those at rounding level set to zero, and right singular vectors as rows.
+        Singular values, with those at rounding level set to zero, and right singular vectors as rows.
     values
         S².
     rank : int

@@ -38,7 +38,7 @@ def require_psd(gram: Gram, *, warn: Callable[[float, int], None] | None = None)
     gram : Gram
         K, or a part of it.
     warn : function or None
-        called with the eigenvalue and the number of points instead of raising, for models that have a solution anyway:
+        Called with the eigenvalue and the number of points instead of raising, for models that have a solution anyway:
         the box of a support vector machine is bounded.
     """
     smallest = negative_eigenvalue(gram)

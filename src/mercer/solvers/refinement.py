@@ -64,7 +64,7 @@ class Sweep:
     reached : float
         The relative residual.
     iterations, sweeps : int
-        so far.
+        Their numbers so far.
     precise : bool
         Whether products are float64.
     """

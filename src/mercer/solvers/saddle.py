@@ -43,7 +43,7 @@ class SaddleFactor(Factor):
     K : array
         K̃, symmetric, float64. It is overwritten.
     alpha : float
-        added to the diagonal.
+        Added to the diagonal.
     roots, tail : array or None
         √w and P as in `LeastSquares`, or None.
     definite : bool

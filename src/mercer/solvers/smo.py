@@ -1,7 +1,7 @@
 """Sequential minimal optimisation (SMO): the solver of the box problems of support vector machines.
 
 A small problem is solved on its whole matrix: every step moves the two variables that violate optimality most
-(`_loops.smo`). A large problem is solved by decomposition. Each round chooses a working set of up to some thousand
+(`_loops.smo`). A large problem is solved by decomposition. Each round chooses a working set of up to a few thousand
 variables, half of them the worst violators of optimality and half the variables that moved last. These variables are
 optimised while all others are fixed. Then one product K[:, changed] Δ updates the gradient of the others; its columns
 of K are never stored (`gram.values`). Kernel values are float32 if the tolerance allows it and the gradient is float64;
@@ -95,7 +95,7 @@ class Optimum:
     converged : bool
         Whether the gap is within the tolerance.
     end : End
-        why the iteration ended.
+        The reason why the iteration ended.
     hurried : bool
         Whether half of the time limit passed before the kernel values were stored. They were then computed again
         whenever they were needed, which leads to the same optimum on another path.
@@ -145,7 +145,7 @@ def solve(
     max_time : float or None
         The time limit in seconds, or None; a first working set is always solved.
     progress : Progress or None
-        called from time to time with a `MarginStep`; the solver stops if it returns False.
+        Called from time to time with a `MarginStep`; the solver stops if it returns False.
     budget : int, str or None
         The memory for kernel values, in bytes or as a text such as "2 GB"; by default as in `gram.of`.
     kept

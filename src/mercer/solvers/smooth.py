@@ -55,9 +55,9 @@ def minimise(
         is below it; the others when the norm of the gradient is, relative to the first one (or to the one at the best
         constant if that is larger).
     max_iter, max_time : int or None, float or None
-        steps and seconds.
+        The largest numbers of steps and of seconds.
     progress : Progress or None
-        called with a `Step` after every step; False stops there.
+        Called with a `Step` after every step; False stops there.
 
     Examples
     --------

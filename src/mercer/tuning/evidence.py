@@ -55,7 +55,7 @@ def log_evidence(
     Parameters
     ----------
     kernel, points : Similarity, Points
-        those of K.
+        Those of K.
     y : array
         Targets, shape (n, t), independent draws that share the kernel and the noise.
     alpha : float

@@ -63,9 +63,9 @@ class Grid:
         The scores, shape (k, a, folds), with one fold for a closed form. NaN if the candidate did not run on that fold,
         infinite if the system could not be solved.
     best : tuple
-        position (kernel, penalty) of the chosen candidate: the first of the best that ran on every fold.
+        Position (kernel, penalty) of the chosen candidate: the first of the best that ran on every fold.
     others
-        further parameters of each kernel, such as {"epsilon": 0.1}.
+        Further parameters of each kernel, such as {"epsilon": 0.1}.
     """
 
     measure: Measure

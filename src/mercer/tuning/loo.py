@@ -49,7 +49,7 @@ class AlphaPath:
     Attributes
     ----------
     alphas : array
-        ascending, shape (a,).
+        The values of alpha, ascending, shape (a,).
     errors : array
         Σ w r²/Σ w at each of them, shape (a, t).
     chosen : array
@@ -219,7 +219,7 @@ def loo_error(
     Parameters
     ----------
     kernel, points : Similarity, Points
-        those of K.
+        Those of K.
     y : array
         Targets, shape (n, t), that share the kernel and alpha.
     alpha : float

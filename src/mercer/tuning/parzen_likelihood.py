@@ -34,11 +34,11 @@ class LikelihoodCriterion(Criterion):
     Attributes
     ----------
     X, w : array
-        different rows (n, d), and how often each counts.
+        Different rows (n, d), and how often each counts.
     targets : int
         The number of targets, which are the last columns; 0 for a density.
     low, high : array
-        bounds of the logarithms.
+        Bounds of the logarithms.
     """
 
     X: Float

@@ -195,7 +195,7 @@ class BandwidthCriterion(Criterion):
     common : bool
         Whether there is one coordinate, a factor of all parameters.
     start, low, high : array
-        coordinates to begin with, and their bounds.
+        Coordinates to begin with, and their bounds.
     """
 
     similarity: Any

@@ -157,7 +157,7 @@ class Tuned:
     seconds : float
         The time it took, for information.
     notes : tuple of str
-        remarks on the choice: parameters that do not matter, or that stopped at a bound.
+        Remarks on the choice: parameters that do not matter, or that stopped at a bound.
     at_bounds : tuple of str
         Names of the parameters that stopped at a bound.
     start_value : float
