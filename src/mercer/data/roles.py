@@ -65,7 +65,8 @@ class Role:
         The number of missing values.
     installable : bool
         Whether texts look like molecules, which they would be read as if RDKit were installed.
-    by : Basis The basis of the role.
+    by : Basis
+        The basis of the role.
     kernel : str
         The names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """

@@ -246,7 +246,8 @@ class Game:
 
     Attributes
     ----------
-    answer : Answer The explained quantity.
+    answer : Answer
+        The explained quantity.
     table
         The background rows, followed by the rows to explain.
     background, row : int
