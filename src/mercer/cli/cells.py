@@ -55,10 +55,10 @@ class NumberStyle:
     @classmethod
     def parse(cls, format: str) -> Self:
         """The style of this format."""
-        found = re.fullmatch(r"1(.?)234(.)5(%?)", format)
-        if found is None:
+        match = re.fullmatch(r"1(.?)234(.)5(%?)", format)
+        if match is None:
             raise ValueError(f"not a format of numbers: {format!r}")
-        return cls(found[1], found[2], bool(found[3]))
+        return cls(match[1], match[2], bool(match[3]))
 
     def __str__(self) -> str:
         return f"1{self.thousands}234{self.decimal}5{'%' * self.percent}"
@@ -199,16 +199,16 @@ def dates(words: pl.Series, known: list[str]) -> Dates | None:
         timed = any(match and match[1] for match in iso)
         values = read_times(words, "") if timed else words.str.to_date(strict=False)
         return None if (words.is_not_null() & values.is_null()).any() else Dates(values)
-    found = {format: read_dates(words, format) for format in _formats(some)}
-    possible = [format for format, values in found.items() if values.null_count() == words.null_count()]
+    by_format = {format: read_dates(words, format) for format in _formats(some)}
+    possible = [format for format, values in by_format.items() if values.null_count() == words.null_count()]
     if not possible:
         return None
-    chosen = next((format for format in possible if format in known), None) or _in_order(found, possible)
+    chosen = next((format for format in possible if format in known), None) or _in_order(by_format, possible)
     if chosen is None:
         month_first = [format for format in possible if format.startswith("%m")]
         chosen = month_first[0] if "/" in some[0] and month_first else possible[0]
-    others = [format for format in possible if not found[format].equals(found[chosen])]
-    return Dates(found[chosen], chosen, others[0] if others else "")
+    others = [format for format in possible if not by_format[format].equals(by_format[chosen])]
+    return Dates(by_format[chosen], chosen, others[0] if others else "")
 
 
 def _formats(some: list[str]) -> list[str]:

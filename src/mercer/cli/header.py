@@ -21,10 +21,10 @@ def check(
 
     Files whose columns are known only after all of the file has been read are checked then.
     """
-    found = names_of(data, **reading)
-    if found is None:
+    header = names_of(data, **reading)
+    if header is None:
         return
-    names, text = found
+    names, text = header
     file = address(data)[0]
     if target is not None:
         target = named(target, names, file, text=text)

@@ -61,9 +61,9 @@ def placed(target: str | None, names: list[str]) -> str | None:
 
 def named(target: str, names: list[str], file: str, *, text: bool) -> str:
     """The target by its name or place, or an error with the name that was meant; `text`: the file is a text."""
-    found = placed(target, names)
-    if found is not None:
-        return found
+    column = placed(target, names)
+    if column is not None:
+        return column
     near = similar(target, names)
     advice = f"Did you mean {near!r}?" if near else "Name one of them."
     raise InvalidInput(

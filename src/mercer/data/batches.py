@@ -179,16 +179,16 @@ class Batches:
     def at(self, positions: Any) -> Batch:
         """The rows at these positions in ascending order, and their targets, in one pass."""
         index = np.unique(np.asarray(positions, dtype=np.int64))
-        found, targets, start = None, list[Array](), 0
+        rows, targets, start = None, list[Array](), 0
         for X, y in self:
             first, last = np.searchsorted(index, [start, start + len(X)])
             part = index[first:last] - start
             start += len(X)
             if first == last:
                 continue
-            found = frames.rows(X, part) if found is None else joined(found, frames.rows(X, part))
+            rows = frames.rows(X, part) if rows is None else joined(rows, frames.rows(X, part))
             targets += [] if y is None else [y[part]]
-        return found, np.concatenate(targets) if targets else None
+        return rows, np.concatenate(targets) if targets else None
 
     def digest(self) -> Keys | None:
         """A digest of all rows in their order, the same for all sizes of batches; None if their values have no key.

@@ -145,17 +145,17 @@ def row_labels(X: Any) -> list[Any] | None:
 
 def copied(frame: Any, frozen: Callable[[Any], Any] | None = None) -> Any:
     """A frame that does not change with this one; `frozen` makes objects in it unchangeable, where it can."""
-    own = frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
+    copy = frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
     if frozen is None:
-        return own
-    for position, (name, kind) in enumerate(zip(list(own.columns), dtypes(own))):
+        return copy
+    for position, (name, kind) in enumerate(zip(list(copy.columns), dtypes(copy))):
         if str(kind).lower() != "object":
             continue
-        values = listed(column(own, position))
+        values = listed(column(copy, position))
         kept = [frozen(value) for value in values]
         if any(new is not old for new, old in zip(kept, values)):
-            own = _with_objects(own, position, name, kept)
-    return own
+            copy = _with_objects(copy, position, name, kept)
+    return copy
 
 
 def _with_objects(frame: Any, position: int, name: Any, values: list[Any]) -> Any:

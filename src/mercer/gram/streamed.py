@@ -162,8 +162,8 @@ class StreamedNystrom(Nystrom):
             "Use fewer centres, or rows that fit into memory.",
         )
         ordered = np.unique(chosen)
-        found = np.concatenate([self.features_of(points) for _, points in self.parts(ordered, len(ordered))])
-        return found[np.searchsorted(ordered, chosen)]
+        features = np.concatenate([self.features_of(points) for _, points in self.parts(ordered, len(ordered))])
+        return features[np.searchsorted(ordered, chosen)]
 
     def parts(self, index: NDArray[np.int64], step: int) -> Iterator[tuple[slice, Points]]:
         for start, points in self.gram.pieces():

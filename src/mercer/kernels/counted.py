@@ -130,9 +130,9 @@ class Layout:
     def met_by(self, counts: Counts) -> tuple[Counts, NDArray[np.int64]]:
         """The entries of other rows whose features occur here, and their columns."""
         at = np.minimum(np.searchsorted(self.keys, counts.keys), self.width - 1)
-        found = self.keys[at] == counts.keys
-        ends = np.concatenate([[0], np.cumsum(found)])[counts.ends]
-        return Counts(counts.keys[found], counts.values[found], ends), self.order[at[found]]
+        known = self.keys[at] == counts.keys
+        ends = np.concatenate([[0], np.cumsum(known)])[counts.ends]
+        return Counts(counts.keys[known], counts.values[known], ends), self.order[at[known]]
 
 
 class Sides:

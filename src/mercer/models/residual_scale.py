@@ -74,16 +74,16 @@ class ResidualScale:
         _, tied, counts = np.unique(predictions, return_inverse=True, return_counts=True)
         z = ndtri((np.cumsum(counts) - counts / 2) / n)[tied]  # equal predictions have the same rank
         slope, level = _line(z, size, w)
-        line, own = level * np.exp(slope * z), np.empty(n)
+        line, sizes = level * np.exp(slope * z), np.empty(n)
         fold = np.empty(n, dtype=np.int64)
         fold[order] = np.arange(n) % FOLDS
         for left_out in range(FOLDS):
             some = fold == left_out
             own_slope, own_level = _line(z[~some], size[~some], w[~some])
-            own[some] = own_level * np.exp(own_slope * z[some])
+            sizes[some] = own_level * np.exp(own_slope * z[some])
         floor = SMALLEST * mean
-        line, own = np.maximum(line, floor), np.maximum(own, floor)
-        ratio = size / own  # what is left to the mean over neighbours
+        line, sizes = np.maximum(line, floor), np.maximum(sizes, floor)
+        ratio = size / sizes  # what is left to the mean over neighbours
         start = np.clip(np.arange(n) - k // 2, 0, n - k)
         total, masses = (np.concatenate([[0.0], np.cumsum(each[order])]) for each in (w * ratio, w))
         sums, mass = total[start + k] - total[start], masses[start + k] - masses[start]
@@ -95,13 +95,13 @@ class ResidualScale:
         gain = np.log(typical / near) + ratio / typical - ratio / near
         doubt = 2.0 if slope == 0.0 else 0.0  # a constant needs no other shape, a trend needs the best one
         if np.average(gain, weights=w) > doubt * gain.std() / np.sqrt(n):
-            own = np.maximum(own * near, floor)
+            sizes = np.maximum(sizes * near, floor)
             line[order] = np.maximum(line[order] * sums / mass, floor)
         elif slope == 0.0:
             return constant
         knots = np.unique(np.linspace(0, n - 1, min(n, KNOTS)).astype(np.int64))
         at, first = np.unique(predictions[order][knots], return_index=True)
-        return cls(at, line[order][knots][first]), own
+        return cls(at, line[order][knots][first]), sizes
 
     def __call__(self, predictions: Matrix) -> Matrix:
         """The size of residuals at these predictions; beyond the first and the last one it stays the same."""

@@ -406,8 +406,8 @@ def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     grid = np.linspace(low, high, 100)
     smooth = LocalRegression(neighbors=SMOOTHED, degree=1).fit(fitted[:, None], r)
     trend, at_rows = (np.asarray(smooth.predict(values[:, None])) for values in (grid, fitted))
-    scale, own = ResidualScale.of(fitted, r - at_rows)
-    return grid, trend, scale(grid) * float(np.quantile(np.abs(r - at_rows) / own, SHOWN))
+    scale, sizes = ResidualScale.of(fitted, r - at_rows)
+    return grid, trend, scale(grid) * float(np.quantile(np.abs(r - at_rows) / sizes, SHOWN))
 
 
 def _one(values: Matrix, target: int | None) -> Matrix:

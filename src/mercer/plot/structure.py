@@ -78,14 +78,14 @@ class Structure(Display):
         **style
             As for `plot`.
         """
-        found = cls(*_parts(x))
-        if len(found.labels) > MOST_NODES:
+        structure = cls(*_parts(x))
+        if len(structure.labels) > MOST_NODES:
             raise InvalidInput(
                 f"A picture must have at most {MOST_NODES} nodes",
-                got=f"{len(found.labels):,}",
+                got=f"{len(structure.labels):,}",
                 advice="Draw a part of the object.",
             )
-        return found.plot(ax, **style)
+        return structure.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
         """Draw in these axes, or in new ones."""

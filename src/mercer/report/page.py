@@ -110,9 +110,9 @@ class Section(Markup):
 
 def section(title: str, *parts: str) -> Section:
     body = "\n".join(part for part in parts if part)
-    made = Section(f'<section id="{_anchor(title)}">\n<h2>{escape(title)}</h2>\n{body}\n</section>')
-    made.title_ = title
-    return made
+    html = Section(f'<section id="{_anchor(title)}">\n<h2>{escape(title)}</h2>\n{body}\n</section>')
+    html.title_ = title
+    return html
 
 
 def _anchor(title: str) -> str:

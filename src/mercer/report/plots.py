@@ -225,8 +225,8 @@ class Plots:
         Z, z, f = take(self.Z, rows), self.z[rows], self.judgement.predictions[rows]
         apart, units = self.judgement.apart, self.judgement.units
         units = None if units is None else units[rows]
-        found = {c: held_out_intervals(self.model, Z, z, f, c, units=units, apart=apart) for c in COVERAGES}
-        known = {c: ends for c, ends in found.items() if ends is not None}
+        intervals = {c: held_out_intervals(self.model, Z, z, f, c, units=units, apart=apart) for c in COVERAGES}
+        known = {c: ends for c, ends in intervals.items() if ends is not None}
         return plot.Coverage.from_calibration(Calibration.of(z, f, known))
 
     def _of_kernel(self, kernel: Any) -> Iterator[Plot]:

@@ -45,7 +45,7 @@ class _Ritz:
 
     def errors(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """√(rᵀM⁻¹r/λ)/‖x‖_A of every column."""
-        found = np.zeros(len(squares))
+        errors = np.zeros(len(squares))
         for j, square in enumerate(squares):
             used = [k for k, step in enumerate(self.steps) if step[j] > 0]
             if square <= 0 or not used:
@@ -55,8 +55,8 @@ class _Ritz:
             diagonal = 1.0 / step
             diagonal[1:] += turn / step[:-1]
             least = sla.eigvalsh_tridiagonal(diagonal, np.sqrt(turn) / step[:-1], select="i", select_range=(0, 0))[0]
-            found[j] = np.sqrt(abs(square) / max(float(least), TINY) / max(self.energy[j], TINY))
-        return found
+            errors[j] = np.sqrt(abs(square) / max(float(least), TINY) / max(self.energy[j], TINY))
+        return errors
 
 
 class Vectors(Protocol[Vector]):

@@ -175,8 +175,8 @@ def run_grid(criterion: GridCriterion, racing: Mask, cluster: Cluster | None = N
     if cluster is not None:
         every = [fold for part in criterion.rounds for fold in part]
         tasks = [(int(i), fold) for i in np.flatnonzero(racing.any(axis=1)) for fold in every]
-        found = cluster.each(_on_worker, (criterion, racing, scores.shape), tasks)
-        for (i, fold), values in zip(tasks, found):
+        results = cluster.each(_on_worker, (criterion, racing, scores.shape), tasks)
+        for (i, fold), values in zip(tasks, results):
             scores[i, :, fold] = values
         return scores
     for folds in criterion.rounds:

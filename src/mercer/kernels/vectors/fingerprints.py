@@ -112,8 +112,8 @@ class Tanimoto(Kernel):
     def encode(self, X: Any) -> Any:
         """Bits where all entries are 0 or 1, else numbers."""
         rows = X if isinstance(X, np.ndarray) or sp.issparse(X) or is_frame(X) else as_vectors(X)
-        found = Bits.of(rows)
-        return as_vectors(X) if found is None else found
+        bits = Bits.of(rows)
+        return as_vectors(X) if bits is None else bits
 
     @property
     def encoding(self) -> Any:

@@ -53,14 +53,14 @@ class Columns:
         if not chosen:
             return cls(others, {})
         if set(roles.features.values()) <= {"number"} and is_numeric(frames.selected(X, list(features))):
-            found = tuple(_of_numbers(name, column, name in assigned) for name, column in features.items())
-            if not any(role.kind for role in found):  # an only column is a feature, even if it counts the rows
-                found = tuple(_of_numbers(name, column, True) for name, column in features.items())
-            if all(role.kind in ("number", "") for role in found):
-                return cls(others + found, {}, numeric=True)
-        found = tuple(_examined(name, column, assigned.get(name)) for name, column in features.items())
-        by_name = {role.name: role.role for role in found if role.by == "name" and role.kind}
-        return cls(others + found, roles.features | by_name)
+            inferred = tuple(_of_numbers(name, column, name in assigned) for name, column in features.items())
+            if not any(role.kind for role in inferred):  # an only column is a feature, even if it counts the rows
+                inferred = tuple(_of_numbers(name, column, True) for name, column in features.items())
+            if all(role.kind in ("number", "") for role in inferred):
+                return cls(others + inferred, {}, numeric=True)
+        inferred = tuple(_examined(name, column, assigned.get(name)) for name, column in features.items())
+        by_name = {role.name: role.role for role in inferred if role.by == "name" and role.kind}
+        return cls(others + inferred, roles.features | by_name)
 
     @property
     def left_out(self) -> dict[str, str]:

@@ -125,8 +125,8 @@ class Entry:
 
     def trial(self, variance: float) -> Trial:
         """Its place in the record, by its error as a share of the variance."""
-        found = {"kernel": self.kernel, "alpha": self.alpha}
-        return Trial(found, self.error / variance, rows=self.rows, name=self.label, note=f"on {self.rows} rows")
+        parameters = {"kernel": self.kernel, "alpha": self.alpha}
+        return Trial(parameters, self.error / variance, rows=self.rows, name=self.label, note=f"on {self.rows} rows")
 
     def times(self, factors: Matrix | None) -> Entry:
         """The same entry with its widths times these factors."""

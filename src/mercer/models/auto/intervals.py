@@ -119,10 +119,10 @@ def dispersion_by_mean(y: Matrix, mu: Matrix, weights: Matrix | None = None) -> 
         rising = 1.0 + mu * beyond / max(float(np.average(mu**2, weights=weights)), SMALLEST)
         gain = Counts(rising).log_probability(y, mu) - Counts(base).log_probability(y, mu)
         base = rising if np.average(gain, weights=weights) > 0 else base
-    scale, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu * base, SMALLEST), weights)
+    scale, sizes = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu * base, SMALLEST), weights)
     at, first = np.unique(mu, return_index=True)
     knots = np.unique(np.linspace(0, len(at) - 1, min(len(at), KNOTS)).astype(np.int64))
-    return ResidualScale(at[knots], scale(at[knots]) * base[first][knots]), own * base
+    return ResidualScale(at[knots], scale(at[knots]) * base[first][knots]), sizes * base
 
 
 def _first(holds: Any, mu: Matrix) -> Matrix:

@@ -108,8 +108,8 @@ class Residuals(Response):
     @classmethod
     def of(cls, values: Matrix, residuals: Matrix, weights: Matrix | None) -> Residuals:
         """From the values and residuals of rows that were left out."""
-        scale, own = ResidualScale.of(values, residuals, weights)
-        return cls(residuals / own, weights, scale)
+        scale, sizes = ResidualScale.of(values, residuals, weights)
+        return cls(residuals / sizes, weights, scale)
 
     needs_rows = False
 

@@ -277,13 +277,13 @@ def shared(game: Game, groups: Groups, orders: int, rng: np.random.Generator) ->
     values, errors = np.zeros(game.columns), np.zeros(game.columns)
     together: list[tuple[int, ...]] = []
     for group in filter(None, groups):
-        own = replace(game, answer=game.answer.part(game.table, group)) if len(groups) > 1 else game
+        part = replace(game, answer=game.answer.part(game.table, group)) if len(groups) > 1 else game
         if len(group) > ENUMERATED:
-            values[list(group)], errors[list(group)] = drawn(own, group, orders, rng)
-        elif own.answer is game.answer:
+            values[list(group)], errors[list(group)] = drawn(part, group, orders, rng)
+        elif part.answer is game.answer:
             together.append(group)
         else:
-            values += enumerated(own, [group])
+            values += enumerated(part, [group])
     return values + enumerated(game, together), errors
 
 

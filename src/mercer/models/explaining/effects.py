@@ -202,12 +202,12 @@ def interactions(
     names, exposure = names_of(X), exposure_of(model)
     known = [j for j in range(len(names)) if names[j] != exposure] if columns is None else positions_of(X, columns)
     n, d = length(X), X.shape[1]
-    own, other = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
+    first, second = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
 
     def dependence(*moved: int) -> Matrix:
         """The partial dependence at the values of each row, with mean 0."""
-        index = np.repeat(other[:, None], d, axis=1)
-        index[:, moved] = own[:, None]
+        index = np.repeat(second[:, None], d, axis=1)
+        index[:, moved] = first[:, None]
         values = answer.part(X, moved).mixed(X, index).reshape(n, n).mean(axis=1)
         return np.asarray(values - values.mean())
 

@@ -71,14 +71,14 @@ def scores_by_class(y: Any, predictions: Any, confusions: int = 3) -> tuple[Clas
     together: NDArray[Any] = np.concatenate([truth, guess])
     if truth.dtype.kind != guess.dtype.kind:
         together = labels([*truth.tolist(), *guess.tolist()], 2 * len(truth))  # refuses texts among numbers
-    found = []
+    scores = []
     for label in np.unique(together):
         members, chosen = truth == label, guess == label
         right = int((members & chosen).sum())
         wrong, times = np.unique(guess[members & ~chosen], return_counts=True)
         most = np.argsort(-times, kind="stable")[:confusions]
         rows, predicted = int(members.sum()), int(chosen.sum())
-        found.append(
+        scores.append(
             ClassScore(
                 label.item() if isinstance(label, np.generic) else label,
                 rows,
@@ -88,4 +88,4 @@ def scores_by_class(y: Any, predictions: Any, confusions: int = 3) -> tuple[Clas
                 tuple(zip(wrong[most].tolist(), times[most].tolist())),
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.rows))
+    return tuple(sorted(scores, key=lambda one: -one.rows))

@@ -88,8 +88,8 @@ def judge_by_folds(
         baseline = Baseline.of(y[fold.train], classes=is_classifier(model), exposure=known)
         Z, z = take(X, fold.test), y[fold.test]
         part = predicted(model, Z, z, baseline, exposure=scored)
-        own = own_intervals(model, Z, COVERAGE) if intervals and not apart and part.classes is None else None
-        parts.append(replace(part, intervals=own))
+        ends = own_intervals(model, Z, COVERAGE) if intervals and not apart and part.classes is None else None
+        parts.append(replace(part, intervals=ends))
     if not parts:
         raise InvalidInput("`folds` must hold folds", got="none", advice="Make them with make_folds(len(y), 5).")
     rows = np.concatenate([fold.test for fold in folds])
@@ -134,8 +134,8 @@ def _intervals(parts: list[Predicted], units: Index | None) -> Matrix | None:
     """The intervals of all folds; if some models have none, from the residuals of half of the rows for the others."""
     if parts[0].classes is not None:
         return None
-    own = [part.intervals for part in parts if part.intervals is not None]
-    if len(own) == len(parts):
-        return np.concatenate(own)
+    known = [part.intervals for part in parts if part.intervals is not None]
+    if len(known) == len(parts):
+        return np.concatenate(known)
     y, predictions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predictions"))
     return crossed_intervals(y, predictions, COVERAGE, units)

@@ -71,5 +71,5 @@ def held_out_intervals(
     model: Any, X: Any, y: Any, predictions: Any, coverage: float, *, units: Any = None, apart: bool = False
 ) -> Matrix | None:
     """Intervals of held-out rows as `with_intervals` gives them to a model, but never from the residual of the row."""
-    own = None if apart else own_intervals(model, X, coverage)
-    return own if own is not None else crossed_intervals(y, predictions, coverage, units)
+    intervals = None if apart else own_intervals(model, X, coverage)
+    return intervals if intervals is not None else crossed_intervals(y, predictions, coverage, units)

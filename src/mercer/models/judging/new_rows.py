@@ -144,12 +144,12 @@ class Watch:
         missing = [name for name, times in self._missing.most_common() if times]
         if missing:
             cautions.append(NewlyMissing(self._missing.total(), tuple(missing)))
-        told = {caution.column: caution.rows for caution in unseen}
-        cautions += [drift for drift in self.drifts() if drift.column not in told][:REPORTED]
+        reported = {caution.column: caution.rows for caution in unseen}
+        cautions += [drift for drift in self.drifts() if drift.column not in reported][:REPORTED]
         columns = tuple(name for name, times in self._outside.most_common() if times)
         chance = min(2.0 * len(numbers & self.used) / (origin.rows + 1), 1.0)
         outside = Outside(self._rows_outside, self.rows, columns, chance)
-        if outside.notable and not any(2 * told.get(name, 0) > outside.rows for name in columns):
+        if outside.notable and not any(2 * reported.get(name, 0) > outside.rows for name in columns):
             cautions.append(outside)
         if self._far is not None and self._far.notable:
             cautions.append(self._far)
@@ -157,8 +157,8 @@ class Watch:
 
     def drifts(self) -> list[Drift]:
         """The columns that have drifted, the farthest first."""
-        found = [drift(name, self.origin.distributions[name], counts) for name, counts in self._counts.items()]
-        return sorted((d for d in found if d is not None and d.notable), key=lambda d: -d.distance)
+        drifts = [drift(name, self.origin.distributions[name], counts) for name, counts in self._counts.items()]
+        return sorted((d for d in drifts if d is not None and d.notable), key=lambda d: -d.distance)
 
 
 def far_from_training(model: Any, X: Any) -> Far | None:

@@ -200,10 +200,10 @@ def far_rows(values: NDArray[Any], seen: list[Any], is_number: bool) -> int:
 
 def named(rows: Counter[str], ranges: dict[str, list[Any]], numbers: Iterable[str]) -> list[UnseenValues]:
     """The columns with most unseen values."""
-    found = [(name, times) for name, times in rows.most_common() if times]
+    columns = [(name, times) for name, times in rows.most_common() if times]
     cautions = []
-    for k, (name, times) in enumerate(found[:REPORTED]):
+    for k, (name, times) in enumerate(columns[:REPORTED]):
         low, high = map(float, ranges[name]) if name in numbers else (None, None)
-        more = len(found) - REPORTED if k == REPORTED - 1 and len(found) > REPORTED else 0
+        more = len(columns) - REPORTED if k == REPORTED - 1 and len(columns) > REPORTED else 0
         cautions.append(UnseenValues(name, times, low, high, more))
     return cautions
