@@ -168,6 +168,14 @@ def test_every_command_has_an_example_and_json(capsys, command, monkeypatch):
     assert max(map(len, lines)) <= 80
 
 
+def test_a_line_of_help_is_about_options_that_the_command_has(capsys):
+    _, out, _ = told(capsys, "compare", "--help")
+    assert "--folds" in out
+    assert "refit" not in out
+    assert "fit again" not in out
+    assert "Examples:" in out
+
+
 def test_version_and_usage(capsys):
     assert told(capsys, "--version")[:2] == (0, "mercer 0.1.0\n")
     assert "--help" in refused(capsys, "fit")

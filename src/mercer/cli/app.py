@@ -145,7 +145,9 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         ]
         with_shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         with_shared.__annotations__ = {p.name: p.annotation for p in parameters}
-        return app.command(cls=Command, epilog="Example:\n\n" + "\n\n".join(examples))(with_shared)
+        return app.command(cls=Command, epilog=f"Example{'s' * (len(examples) > 1)}:\n\n" + "\n\n".join(examples))(
+            with_shared
+        )
 
     return register
 

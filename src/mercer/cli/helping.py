@@ -13,13 +13,14 @@ FLAG = " "
 WIDEST, NAMES = 100, 24
 """The largest width of a line, and the width of the names of options."""
 TOGETHER = (
-    (("test_size", "folds", "repeat", "refit"), "Score on a share of the rows (0.2) or by folds; refit."),
+    (("test_size", "refit"), "Score on a share of the rows (0.2); fit again on all."),
+    (("folds", "repeat"), "Cross-validate with N folds; draw the folds N times."),
     (
         ("threshold", "positive"),
         "Predict CLASS from probability 0.3, f1 (best F1), or cost=5:1 (a miss costs as much as 5 false alarms).",
     ),
     (("category", "number", "date", "text", "molecule"), "How to read a column; dates also as day=%d/%m/%Y."),
-    (("group", "time_column"), "Hold out whole groups or the latest; not features."),
+    (("group", "time_column"), "Hold out groups, or the latest rows; not features."),
     (("exposure", "weight"), "Target is a count over this; how often a row counts."),
     (("delimiter", "encoding", "format", "na"), "How to read a file; --na is a missing value."),
     (("json", "quiet", "no_color", "help"), "Print JSON; no notes; no colours; this help."),
