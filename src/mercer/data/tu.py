@@ -47,7 +47,7 @@ def read_tu(path: Any) -> tuple[list[Graph], Array | None]:
     -------
     graphs : list of Graph
         The graphs, in the order of the files.
-    y : array
+    y : array or None
         The labels of the graphs, or their attributes if there are no labels; None without both.
 
     Examples

@@ -107,8 +107,9 @@ class Similarity(Value, ABC):
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
     tile_shape: ClassVar[tuple[int, int] | None] = None
-    """Rows and columns of the tiles that suit this leaf, if the usual ones do not: long ones where a row has a cost of
-    its own, small ones where one value takes long, so that threads share the work and interrupts do not wait."""
+    """Rows and columns of the tiles that suit this leaf, if the usual ones do not. Long ones suit a leaf whose rows
+    have a cost of their own. Small ones suit slow values: threads then share the work, and interrupts do not wait.
+    """
 
     # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
     __array_ufunc__ = None

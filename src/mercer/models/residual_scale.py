@@ -4,8 +4,8 @@ The logarithm of the size is first a line in the rank of the prediction (as a qu
 the likelihood of a Laplace distribution of that size. Its slope is drawn towards 0 as far as its standard error demands
 (James and Stein 1961), so that tables of a hundred rows follow a trend that a test could not prove, and rows that are
 alike hardly differ by chance. Then a mean of the sizes over the rows whose predictions are nearest in rank corrects the
-line, if that describes left-out residuals better by their log score, and by more than two standard errors of it if the
-line is flat. Where a row is judged, its size comes from other rows.
+line, if that describes left-out residuals better by their log score. If the line is flat, the gain must be more than
+two standard errors. Where a row is judged, its size comes from other rows.
 """
 
 from __future__ import annotations

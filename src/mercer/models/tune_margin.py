@@ -140,7 +140,7 @@ def tune_margin(
     grid
         Values by parameter name, such as {"C": [1.0, 10.0], "kernel__sigma": [0.5, 1.0]}, and `epsilon` or `nu` of a
         regression. By default C from 0.1 to 1000 (for a regression times the standard deviation of its targets), and
-        every free parameter of the kernel (those in `mc.Fixed` are not free): first its widths, in factors of two
+        every free parameter of the kernel (those in `mc.Fixed` are not free). Its widths come first, in factors of two
         around those that the data or a rule suggests, then the others one by one around their values. `epsilon` is a
         tenth of the standard deviation, unless the model's own is better. The model's kernel is itself a candidate.
     hold : sequence of str

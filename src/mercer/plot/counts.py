@@ -21,9 +21,9 @@ LETTERS = 44
 class Rootogram(Display):
     """A hanging rootogram: bars of the observed frequencies hang from the curve of the expected ones.
 
-    Square roots make small frequencies visible, and give all of them the same standard error, ½: a bar that ends above
-    the line at 0 means that the count is rarer than expected, below it that it is more frequent, and bars outside the
-    band deviate by more than chance explains.
+    Square roots make small frequencies visible, and give all of them the same standard error, ½. A bar that ends above
+    the line at 0 means that the count is rarer than expected, and one that ends below it that the count is more
+    frequent. Bars outside the band deviate by more than chance explains.
 
     Attributes
     ----------

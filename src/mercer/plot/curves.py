@@ -232,7 +232,7 @@ class ValidationCurve(Display):
         by : str
             "loo" for the leave-one-out score in closed form, one fit per value, of models with `loo_score_`; "folds"
             for scikit-learn's validation_curve; "auto" for the first if possible.
-        folds : int
+        folds : int or splitter
             The number of folds, or a splitter.
         scoring
             The score of folds, as in scikit-learn.

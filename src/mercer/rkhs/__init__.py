@@ -5,9 +5,9 @@ phi(x) = k(x, ·) is one of its feature maps, and ⟨k(x, ·), k(z, ·)⟩ = k(x
 values: ⟨f, g⟩ = Σᵢⱼ aᵢ bⱼ k(xᵢ, zⱼ). Taking g = k(x, ·) gives the reproducing property ⟨f, k(x, ·)⟩ = f(x), after
 which the space is named: to evaluate is to project (lecture 002).
 
-So everything that is written in inner products can be computed, for any objects with a kernel: lengths and angles of
-functions (`expansion`), distances between points and to their mean, centring and neighbours (`geometry`), the mean of
-a sample as a function, the distance of two samples and the dependence of two variables (`embedding`). Coordinates
+So everything that is written in inner products can be computed, for any objects with a kernel. `expansion` has lengths
+and angles of functions; `geometry` has distances between points and to their mean, centring and neighbours; `embedding`
+has the mean of a sample as a function, the distance of two samples and the dependence of two variables. Coordinates
 exist only if the feature map is finite: then f collapses to one weight per feature and the model is parametric. With a
 Gaussian kernel the model grows with the data: it is non-parametric (lectures 000 and 002).
 """

@@ -1,8 +1,9 @@
 """Distances, means and neighbours in feature space, from kernel values alone (lecture 000).
 
 Everything here is a function of d²(x, z) = ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z). That difference loses
-digits if the points are close to each other or far from the origin, so d² is computed directly if the expression
-allows it, in float64, and means and centring use d² instead of k: the part common to all points has cancelled already.
+digits if the points are close to each other or far from the origin, so d² is computed directly if the expression allows
+it, in float64. Means and centring use d² instead of k, because the part common to all points has cancelled there
+already.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The kernel perceptron (lecture 002): f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples it was wrong about.
 
-It learns from one example after the other, but computes many at a time: the values of f at a chunk are one product with
-the support set before the chunk, and a loop over the kernel values within the chunk adds the changes by its mistakes.
-A chunk of examples, or of queries, is given as its Gram, which has the matrix between its points and others. Everything
+It learns from one example after the other, but computes many at a time. The values of f at a chunk are one product with
+the support set before the chunk; a loop over the kernel values within the chunk adds the changes by its mistakes. A
+chunk of examples, or of queries, is given as its Gram, which has the matrix between its points and others. Everything
 is float64, whatever the points are, so that every decision agrees with `values`.
 """
 

@@ -1,10 +1,10 @@
 """The cost of an automatic search: a plan in operations, made before it begins, and the clock that may stop it.
 
-The plan depends on the numbers of rows, columns, classes and candidates and on the given seconds, not on the
-machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
-one. Seconds become operations by the fixed costs below, those of one slow core, so that most machines need about half
-of the given seconds. The clock can only stop the search: if the seconds are over
-before the plan is carried out, the rest of it is left out, and the model reports it.
+The plan depends on the numbers of rows, columns, classes and candidates and on the given seconds, not on the machine.
+So a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy one.
+Seconds become operations by the fixed costs below, those of one slow core, so that most machines need about half of the
+given seconds. The clock can only stop the search: if the seconds are over before the plan is carried out, the rest of
+it is left out, and the model reports it.
 
 An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
 

@@ -75,7 +75,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         The widths (d,) and (t,), or covariance matrices; None for a kernel on objects.
     covariance_
         The joint covariance, or None.
-    slope_ : array
+    slope_ : array or None
         Σ_tx Σ_xx⁻¹, shape (t, d), or None.
     status_ : str
         The rules that chose the widths, with notes.

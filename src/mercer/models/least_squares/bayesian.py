@@ -192,13 +192,13 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     features : FeatureMap, transformer, function or None
         None for the columns themselves; a feature map; a scikit-learn transformer, which is cloned and fitted; a
         function X → Φ; or a kernel with a finite feature map. See `Ridge`.
-    prior_precision : float
+    prior_precision : float or array
         α with S₀ = I/α, or one precision per feature. 0 is a flat (improper) prior, as is usual for a constant.
     noise_precision : float
         β, the inverse of the noise variance, > 0.
-    prior_mean : array
+    prior_mean : float, array or None
         m₀, a number, or shape (M,) or (M, t); None is 0.
-    prior_covariance : array
+    prior_covariance : array or None
         S₀, shape (M, M), positive semidefinite, in place of `prior_precision`.
     fit_intercept : bool
         Whether a constant feature is added, with a flat prior.
@@ -225,7 +225,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         γ, the number of weights that the data determine.
     equivalent_kernel_
         k(x, z) = βφ(x)ᵀS_Nφ(z), a kernel.
-    features_ : FeatureMap
+    features_ : FeatureMap or None
         The feature map that was used, fitted; None for the columns themselves.
     n_iter_, status_ : int, str
         The number of updates of the precisions (1 without `tune`), and how it was solved, in words.

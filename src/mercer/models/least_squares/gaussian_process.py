@@ -78,7 +78,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     log_evidence_ : float
         log p(y), summed over targets.
     tuning_ : record
-        The record of `tune`.
+        The record of `tune`, if it was set.
     status_ : str
         How it was solved, in words.
 

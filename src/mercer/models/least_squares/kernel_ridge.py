@@ -117,8 +117,8 @@ class KernelRidge(PenalisedSmoother):
         spectral density is known); else "cg", which then computes the kernel anew in every iteration. If that takes too
         long (from about 200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_`
         says which and why. "blocks" starts from the residuals of centres and then refines the coefficients of all
-        points, block by block, as long as `max_time` and `max_passes` allow, and keeps the fit on the centres where
-        that is not enough to be better: it is meant for 200 000 to a few million rows.
+        points, block by block, as long as `max_time` and `max_passes` allow. Where that is not enough to be better, it
+        keeps the fit on the centres. It is meant for 200 000 to a few million rows.
     tune : str or None
         None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : int or None, str or array
@@ -156,10 +156,10 @@ class KernelRidge(PenalisedSmoother):
         c, shape (n,) or (n, t), and b. A `FourierFunction` has no c.
     solver_, status_, residual_ : str, float
         How it was solved, in words, and the relative residual of the linear system.
-    rank_ : int
+    rank_ : int or None
         The rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
     tuning_ : record
-        The record of `tune`.
+        The record of `tune`, if it was set.
     left_out_ : LeftOutRows
         For alpha="loo" and rows in batches: `at`, `y` and `predictions` of up to 20 000 rows, drawn at random, each
         by the fit to all other rows. `loo_score_` is theirs.

@@ -87,7 +87,7 @@ class RBFNetwork(PenalisedSmoother):
         The centres, m of them.
     coef_ : array
         w, shape (m,) or (m, t).
-    tail_ : array
+    tail_ : Tail or None
         The polynomial, or None.
     function_ : Expansion
         f as an `Expansion`, unless the basis is normalised.

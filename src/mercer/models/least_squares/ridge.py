@@ -68,7 +68,7 @@ class Ridge(PenalisedSmoother):
         c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t).
     function_ : Expansion
         f as an `Expansion` in the kernel φ(x)ᵀφ(z), which is `kernel_`.
-    features_ : FeatureMap
+    features_ : FeatureMap or None
         The feature map that was used, fitted; None for the columns themselves.
     alpha_ : float or array
         The penalty that was used, a number, or one per target.

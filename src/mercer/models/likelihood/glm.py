@@ -284,7 +284,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
 
     Attributes
     ----------
-    kernel_, family_, link_ : Kernel
+    kernel_, family_, link_ : Kernel, Family, Link
         The kernel, the family and the link that were used.
     function_ : Expansion
         f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.

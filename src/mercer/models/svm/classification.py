@@ -1,7 +1,7 @@
 """The base class of `SVC` and `NuSVC`: classes, functions between two sides, votes, probabilities and margins.
 
 Two classes make one box problem. More classes make one problem per pair (or one per class against the rest), all on the
-same points: rows are sorted by class, pairs are solved side by side on one Gram, and expensive kernel values are
+same points. Rows are sorted by class, and pairs are solved side by side on one Gram. Expensive kernel values are
 computed once for all pairs, for the folds of a calibration and for a path of Cs.
 """
 

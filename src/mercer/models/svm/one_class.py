@@ -55,9 +55,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         Their β, shape (s,), and −ρ.
     function_ : Expansion
         f, an `Expansion` over the support vectors alone.
-    gap_, objective_ : float
+    gap_, objective_ : float, array
         The largest violation of optimality, in float64, and ½ βᵀKβ.
-    duality_gap_ : float
+    duality_gap_ : array
         The primal ½ ‖f + ρ‖² − ρν Σw + Σ wᵢ max(0, −f(xᵢ)) less the dual, ≥ 0.
     n_iter_, status_ : int, str
         The number of pairs that were moved, and how the fit ended.

@@ -1,11 +1,11 @@
 """From decision values to probabilities: a sigmoid per function, and one distribution from all pairs of classes.
 
 Platt's sigmoid 1/(1 + exp(a f + b)) is fitted to held-out values of f by maximum likelihood, with targets slightly
-inside (0, 1) so that it exists for separable data (Lin, Lin and Weng 2007): if N rows of a class are all classified
-correctly, the next one will be with probability (N + 1)/(N + 2), by Laplace's rule of succession. If a model has one
-value per class, the softmax of a multiple of them is fitted in the same way (`Softmax`). For more than two classes the
-pairwise probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² with Σp = 1 (Wu, Lin and
-Weng 2004).
+inside (0, 1) so that it exists for separable data (Lin, Lin and Weng 2007). By Laplace's rule of succession, if N rows
+of a class are all classified correctly, the next one will be with probability (N + 1)/(N + 2). If a model has one value
+per class, the softmax of a multiple of them is fitted in the same way (`Softmax`). For more than two classes the
+pairwise probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² with Σp = 1 (Wu, Lin and Weng
+2004).
 """
 
 from __future__ import annotations

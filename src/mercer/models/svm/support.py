@@ -72,7 +72,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         The largest violation of optimality, in float64; infinite if the time limit left no time to compute it.
     objective_
         The dual objective of each problem; NaN if the time limit left no time to compute it.
-    duality_gap_ : float
+    duality_gap_ : array
         A bound of the distance of each problem from its optimum: the primal at `function_` less the dual.
     n_iter_, status_ : int, str
         The number of pairs that were moved, and how the fit ended.

@@ -72,7 +72,7 @@ class SVC(SupportVectorClassifier):
     gap_, objective_, n_iter_, status_
         The largest violation of optimality, the dual objectives (to be minimised), the number of pairs that were moved,
         and how the fit ended.
-    duality_gap_ : float
+    duality_gap_ : array
         The primal less the dual of each problem, ≥ 0: a bound on how far the primal is from its minimum. (For the hard
         margin, at the C that was large enough.)
 

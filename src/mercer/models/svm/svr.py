@@ -179,9 +179,9 @@ class SVR(SupportVectorRegressor):
         Their β, shape (s,) or (s, t), and b.
     function_ : Expansion
         The fitted function, an `Expansion` over the support vectors alone.
-    gap_, objective_ : float
+    gap_, objective_ : float, array
         The largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
-    duality_gap_ : float
+    duality_gap_ : array
         The primal less the dual of each target, ≥ 0: a bound on how far the primal is from its minimum.
     n_iter_, status_ : int, str
         The number of pairs that were moved, and how the fit ended.
