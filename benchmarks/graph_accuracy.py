@@ -71,18 +71,24 @@ def main() -> None:
                 jobs = [(r, f) for r in range(options.repetitions) for f in range(FOLDS) if (r, f) not in done]
                 if not jobs:
                     continue
-                grams = [KERNELS[kind](h).normalize()(some) for h in ROUNDS] if len(some) < STORED else None
+                kernels = None
+                if len(some) < STORED:
+                    kernels = [mc.Precomputed(KERNELS[kind](h).normalize()(some)) for h in ROUNDS]
                 run = Parallel(n_jobs=cores, return_as="generator_unordered")
-                for result in run(delayed(one_fold)(some, labels, grams, kind, *job) for job in jobs):
+                for result in run(delayed(one_fold)(some, labels, kernels, kind, *job) for job in jobs):
                     line = {"data": name, "variant": variant, "kernel": kind, "graphs": len(some), **result}
                     with open(out, "a") as file:
                         file.write(json.dumps(line) + "\n")
+                    if (score := scores(read(out))[name, variant, kind].get(result["repetition"])) is not None:
+                        print(f"{name} ({variant}), {kind}, repetition {result['repetition']}: {score:.2f}", flush=True)
                 print(f"{name} ({variant}), {kind}: done", file=sys.stderr, flush=True)
     table(out)
 
 
-def one_fold(graphs: list[mc.Graph], y: np.ndarray, grams: list | None, kind: str, repetition: int, fold: int) -> dict:
-    """The accuracy on one fold, with h and C chosen inside its training part."""
+def one_fold(
+    graphs: list[mc.Graph], y: np.ndarray, kernels: list | None, kind: str, repetition: int, fold: int
+) -> dict:
+    """The accuracy on one fold, with h and C chosen inside its training part; `kernels` holds the stored matrices."""
     train, test = list(StratifiedKFold(FOLDS, shuffle=True, random_state=repetition).split(y, y))[fold]
     if len(y) < FEW:
         inner = StratifiedKFold(5, shuffle=True, random_state=fold)
@@ -91,9 +97,9 @@ def one_fold(graphs: list[mc.Graph], y: np.ndarray, grams: list | None, kind: st
     splits = [(train[a], train[b]) for a, b in inner.split(train, y[train])]
 
     def kernel_and_points(h: int, rows: np.ndarray) -> tuple[mc.Kernel, object]:
-        if grams is None:
+        if kernels is None:
             return KERNELS[kind](h).normalize(), [graphs[i] for i in rows]
-        return mc.Precomputed(grams[h][np.ix_(train, train)]), np.searchsorted(train, rows)[:, None]
+        return kernels[h], rows[:, None]
 
     right = np.zeros((len(ROUNDS), len(CS)))
     for h in ROUNDS:
@@ -101,12 +107,8 @@ def one_fold(graphs: list[mc.Graph], y: np.ndarray, grams: list | None, kind: st
             (kernel, X), (_, Z) = kernel_and_points(h, a), kernel_and_points(h, b)
             right[h] += [np.sum(model.predict(Z) == y[b]) for model in mc.SVC(kernel).path(X, y[a], CS)]
     h, c = map(int, np.unravel_index(np.argmax(right), right.shape))
-    if grams is None:
-        model = mc.SVC(KERNELS[kind](h).normalize(), C=CS[c]).fit([graphs[i] for i in train], y[train])
-        accuracy = model.score([graphs[i] for i in test], y[test])
-    else:
-        model = mc.SVC(mc.Precomputed(grams[h]), C=CS[c]).fit(train[:, None], y[train])
-        accuracy = model.score(test[:, None], y[test])
+    (kernel, X), (_, Z) = kernel_and_points(h, train), kernel_and_points(h, test)
+    accuracy = mc.SVC(kernel, C=CS[c]).fit(X, y[train]).score(Z, y[test])
     return {"repetition": repetition, "fold": fold, "h": h, "C": CS[c], "tested": len(test), "accuracy": accuracy}
 
 
@@ -129,21 +131,27 @@ def key(result: dict) -> tuple[str, str, str]:
     return result["data"], result["variant"], result["kernel"]
 
 
+def scores(results: list[dict]) -> dict[tuple[str, str, str], dict[int, float]]:
+    """The accuracy in percent of every repetition that is complete, for each data set, variant and kernel."""
+    found = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        found[key(result)][result["repetition"]].append((result["accuracy"] * result["tested"], result["tested"]))
+    whole = {which: {r: np.sum(parts, axis=0) for r, parts in repetitions.items() if len(parts) == FOLDS}
+             for which, repetitions in found.items()}  # fmt: skip
+    return {which: {r: 100 * right / tested for r, (right, tested) in parts.items()} for which, parts in whole.items()}
+
+
 def table(path: Path) -> None:
     """Mean and deviation of the repetitions that are complete, beside the aim."""
-    found = defaultdict(lambda: defaultdict(list))
-    sizes = {}
-    for result in read(path):
-        found[key(result)][result["repetition"]].append((result["accuracy"] * result["tested"], result["tested"]))
-        sizes[key(result)] = result["graphs"]
+    results = read(path)
+    sizes = {key(result): result["graphs"] for result in results}
     print(f"{'data':10}{'graphs':>7}  {'kernel':11}{'accuracy':>9}{'±':>6}{'repetitions':>13}{'aim':>7}")
-    for (name, variant, kind), repetitions in found.items():
-        whole = [np.sum(parts, axis=0) for parts in repetitions.values() if len(parts) == FOLDS]
-        if whole:
-            scores = [100 * right / tested for right, tested in whole]
+    for (name, variant, kind), repetitions in scores(results).items():
+        if repetitions:
+            each = list(repetitions.values())
             aim = AIMS.get((name, kind)) if variant == "all" else None
-            print(f"{name:10}{sizes[name, variant, kind]:>7}  {kind:11}{np.mean(scores):9.2f}{np.std(scores):6.2f}"
-                  f"{len(scores):>13}{'' if aim is None else f'{aim:7.1f}'}")  # fmt: skip
+            print(f"{name:10}{sizes[name, variant, kind]:>7}  {kind:11}{np.mean(each):9.2f}{np.std(each):6.2f}"
+                  f"{len(each):>13}{'' if aim is None else f'{aim:7.1f}'}")  # fmt: skip
 
 
 if __name__ == "__main__":
