@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import mpmath
@@ -218,6 +219,36 @@ def test_precomputed_in_both_conventions():
         k([6])
     with pytest.raises(mc.InvalidInput, match="one column per training point"):
         bare(K[:, :3], train)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_with_a_precomputed_matrix_read_its_rows(dtype, monkeypatch):
+    K = mc.Gaussian(1.0)(rng.normal(size=(40, 2))).astype(dtype)
+    V = rng.normal(size=(30, 2)).astype(dtype)
+    x, z = rng.integers(0, 40, 9), np.concatenate([rng.permutation(40)[:25], np.arange(5)])  # some positions twice
+    gathered = mc.gram.of(mc.Precomputed(K), x, z[:10], budget=10).multiply(V[:10])
+    np.testing.assert_allclose(gathered, K[np.ix_(x, z[:10])].astype(float) @ V[:10], rtol=1e-6)
+    monkeypatch.setattr(mc.Precomputed, "tile", lambda *_: pytest.fail("entries were gathered"))
+    product = mc.gram.of(mc.Precomputed(K), x, z, budget=10).multiply(V)
+    assert product.dtype == np.float64
+    np.testing.assert_allclose(product, K[np.ix_(x, z)].astype(float) @ V, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+def test_large_matrices_are_hashed_by_a_few_entries():
+    K = np.eye(3000)
+    k, same = mc.Precomputed(K), mc.Precomputed(K)
+    K[0, 1] = K[1, 0] = 0.5
+    tracemalloc.start()
+    assert hash(k) == hash(same)
+    assert k == same
+    assert k != mc.Precomputed(np.eye(2))
+    assert k != mc.Gaussian(1.0)
+    assert tracemalloc.get_traced_memory()[1] < 4 * K.size  # a copy of the entries takes twice as much
+    tracemalloc.stop()
+    assert k != mc.Precomputed(K)
+    zero, negative = mc.Precomputed([[0.0]]), mc.Precomputed([[-0.0]])
+    assert zero == negative
+    assert hash(zero) == hash(negative)
 
 
 def test_any_python_similarity_of_any_objects():

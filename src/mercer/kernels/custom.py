@@ -14,16 +14,16 @@ from mercer.data.frames import is_frame
 from mercer.data.points import Array, Points, as_argument
 from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput
-from mercer.kernels import costs
+from mercer.kernels import costs, tiling
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.algebra.rowwise import UserFunction, require_map
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Similarity, Tags
-from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.spaces import ANY, Space
-from mercer.threads import spans, stopped
+from mercer.threads import spans, stopped, stripes
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -343,6 +343,22 @@ class Precomputed(Kernel):
         if block.pair.same:
             block.pair.once("symmetric", lambda: self._require_symmetric_rows(block.pair.x))
         out[...] = x[:, self._columns(x.shape[1], block.pair.z)[block.cols]]
+
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        """K[x] W, where W has the rows of V at the positions z: whole rows of K, which need not be gathered."""
+        if self.K is None or 2 * pair.z.n < len(self.K):  # for fewer columns, gathering reads less
+            return super().multiply(pair, V)
+        x, z = pair.encoded(self)
+        W = np.zeros((len(self.K), V.shape[1]))
+        np.add.at(W, z, V)
+        W = W.astype(V.dtype)
+        out = np.empty((len(x), V.shape[1]))
+
+        def work(rows: slice, share: int) -> None:
+            out[rows] = tiling.product(self.K[x[rows]].astype(pair.dtype, copy=False), W)
+
+        stripes(len(x), work)
+        return out
 
     def _require_symmetric_rows(self, points: Points) -> None:
         rows = points.encoded(self)
