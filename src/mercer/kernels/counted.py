@@ -84,7 +84,9 @@ class Counts:
 
     @cached_property
     def _squares(self) -> NDArray[np.float64]:
-        return np.bincount(self.rows, self.values**2, minlength=len(self)).astype(np.float64)
+        squares, filled = np.zeros(len(self)), np.diff(self.ends) > 0  # reduceat would give empty rows another's value
+        squares[filled] = np.add.reduceat(self.values**2, self.ends[:-1][filled]) if filled.any() else 0.0
+        return squares
 
     @cached_property
     def _whole(self) -> bool:
