@@ -230,6 +230,9 @@ def test_what_is_not_a_kernel_is_refuted():
     for similarity in (mc.EditSimilarity(), mc.SmithWaterman(scores=(1.0, -1.0))):
         assert mc.refute(similarity, seconds=20.0).refuted
         assert not similarity.proof().valid
+    few = mc.refute(mc.SmithWaterman(), trials=3, seconds=60.0)  # of amino acids: "0" and "1" would score as one letter
+    assert few.refuted
+    assert set("".join(few.points)) <= set("ARNDCQEGHILKMFPSTWYV")
     worse = mc.LocalAlignment(0.5, opening=1.0, scores=(-1.0, 1.0))
     assert not worse.proof().valid
     assert "is not positive semidefinite" in str(worse.proof())

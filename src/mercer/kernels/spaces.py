@@ -52,6 +52,10 @@ class Space(str):
             advice="Define `sample` in the class of the space, or pass your own points, such as check_laws(k, X).",
         )
 
+    def letters(self, kernel: Similarity) -> str:
+        """The letters of which a search makes up objects, unless it is given others."""
+        return "01"
+
     def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
         """The objects with which a search for a counterexample starts: small ones, of up to `length` parts."""
         return distinct(self.sample(kernel, POOL, rng))

@@ -73,6 +73,11 @@ def checked_scores(scores: Any) -> Any:
     )
 
 
+def known_letters(scores: Any) -> str:
+    """The letters that these scores tell apart, if they know only some."""
+    return AMINO_ACIDS if isinstance(scores, str) else ""
+
+
 def score_table(scores: Any, side: Side) -> NDArray[np.float64]:
     """The substitution score of every two symbols that occur."""
     if not isinstance(scores, str):
@@ -137,6 +142,11 @@ class LocalAlignment(OfPairs, Kernel):
 
     def check(self) -> None:
         self._set(scores=checked_scores(self.scores))
+
+    @property
+    def letters(self) -> str:
+        """The letters that the scores tell apart, if they know only some."""
+        return known_letters(self.scores)
 
     @property
     def exact_log(self) -> bool:
@@ -240,6 +250,11 @@ class SmithWaterman(_NotAKernel):
 
     def check(self) -> None:
         self._set(scores=checked_scores(self.scores))
+
+    @property
+    def letters(self) -> str:
+        """The letters that the scores tell apart, if they know only some."""
+        return known_letters(self.scores)
 
     def _costs(self, side: Side) -> tuple[NDArray[np.float64], float, float]:
         return score_table(self.scores, side), float(self.opening), float(self.extension)

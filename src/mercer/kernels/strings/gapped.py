@@ -143,6 +143,11 @@ class Mismatch(OfRuns):
     m: int = 1
     alphabet: str = "ACGT"
 
+    @property
+    def letters(self) -> str:
+        """The letters that it tells apart."""
+        return self.alphabet
+
     def check(self) -> None:
         k = check_whole_number(self.k, "k", such_as=5)
         m = check_whole_number(self.m, "m", least=0, most=k)

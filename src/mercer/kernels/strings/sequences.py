@@ -26,13 +26,22 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.spaces import POOL, Space
 
 
+def told_apart(kernel: Similarity) -> str:
+    """The letters that a kernel tells apart, if it knows only some; such a kernel has an attribute `letters`."""
+    return "".join(dict.fromkeys("".join(getattr(leaf, "letters", "") for leaf in kernel.leaves)))
+
+
 class Strings(Space):
     """Texts."""
 
     __slots__ = ()
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
-        return ["".join(rng.choice(list("abcB "), size=rng.integers(0, 8))) for _ in range(n)]
+        letters = list("abcB " + told_apart(kernel))
+        return ["".join(rng.choice(letters, size=rng.integers(0, 8))) for _ in range(n)]
+
+    def letters(self, kernel: Similarity) -> str:
+        return told_apart(kernel) or super().letters(kernel)
 
     def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
         everything = ("".join(c) for n in range(length + 1) for c in itertools.product(alphabet, repeat=n))

@@ -130,7 +130,7 @@ def refute(
     *,
     points: Any = None,
     space: str | None = None,
-    alphabet: str = "01",
+    alphabet: str | None = None,
     length: int = 4,
     seconds: float = 5.0,
     trials: int | None = None,
@@ -159,8 +159,8 @@ def refute(
         kernel on named columns needs a data frame.
     space : str or None
         "vectors", "sets", "strings", "categories" or another space of a known kernel; by default the kernel's own.
-    alphabet : str
-        The letters of made-up strings.
+    alphabet : str or None
+        The letters of made-up strings; by default those that the kernel tells apart, or "01" if it knows all letters.
     length : int
         The first made-up strings have up to this many letters, the first sets up to this many elements.
     seconds, trials : float, int or None
@@ -190,11 +190,12 @@ def refute(
     check_number(seconds, "seconds", above=0, infinite=True)
     if trials is not None:
         check_whole_number(trials, "trials", alternative="None for no limit", such_as=1000)
-    if not alphabet:
+    if alphabet is not None and not alphabet:
         raise InvalidInput("`alphabet` must hold a letter", got=repr(alphabet), advice="Pass letters such as '01'.")
     check_whole_number(length, "length", such_as=4)
     rng = generator(random_state)
     objects = space_named(space or kernel.space) if points is None or space else _space(kernel)
+    letters = objects.letters(kernel) if alphabet is None else alphabet
     search = Search(kernel, seconds, trials, rng, objects)
     named = _named(kernel)
     if points is None and named:
@@ -213,10 +214,10 @@ def refute(
         def look() -> Counterexample | None:
             return search.vectors(dim)
     else:
-        pool = objects.pool(kernel, alphabet, length, rng)
+        pool = objects.pool(kernel, letters, length, rng)
 
         def look() -> Counterexample | None:
-            mutate = None if objects.complete else lambda x: objects.mutated(x, kernel, alphabet, rng)
+            mutate = None if objects.complete else lambda x: objects.mutated(x, kernel, letters, rng)
             return search.among(pool, mutate)
 
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded_blas():
