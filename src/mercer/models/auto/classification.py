@@ -222,7 +222,7 @@ class Classification(Task):
     # -- losses -------------------------------------------------------------------------------------------------------
 
     def losses(self, search: Search) -> Iterator[ClassificationLoss]:
-        """Compare losses by their log-loss when each row is left out."""
+        """Compare losses by their log loss when each row is left out."""
         assert search.loss is not None
         began, requested, entry = time.perf_counter(), self.requested, search.loss.entry
         index = search.sample()
@@ -262,7 +262,7 @@ class Classification(Task):
         if len(tried) == 2:
             better = self.clearly(tried[0][1], tried[1][1], index)
             best = logistic if better else best
-            why = f"the log-loss of the other is {'higher' if better else 'not lower'} by a standard error"
+            why = f"the log loss of the other is {'higher' if better else 'not lower'} by more than a standard error"
         yield best
         trials = compared(LOO_LOG_LOSS, [trial for *_, trial in tried], best.name)
         search.record.add("Loss", best.name, why, trials, began)
@@ -284,7 +284,7 @@ class Classification(Task):
         return losses, right, float(np.average(losses, weights=w))
 
     def clearly(self, before: Matrix, after: Matrix, rows: Index) -> bool:
-        """Whether log-losses of these rows are less than others by more than a standard error."""
+        """Whether log losses of these rows are less than others by more than a standard error."""
         gain = before - after
         return float(np.average(gain, weights=self.sample_weights(rows))) > float(gain.std()) / np.sqrt(len(gain))
 
@@ -324,7 +324,7 @@ class Classification(Task):
         return None if search.clock.stops() else machine  # one that was stopped does not compete
 
     def better(self, fit: Fit, machine: SVC, values: Matrix, search: Search) -> Fit:
-        """The fit by squares or the support vector machine, by their log-loss on the rows that were held out.
+        """The fit of least squares or the support vector machine, by their log loss on the rows that were held out.
 
         Both are calibrated on one half of them and judged on the other, and the other way round.
         """
@@ -343,7 +343,7 @@ class Classification(Task):
             loss = Hinge(self, fit.loss.entry, C=machine.C)
             fitted = np.setdiff1d(np.arange(len(self.y)), rows)
             fit = Fit(loss, machine, fitted, rows)
-        judged = Measure("held out", f"log-loss of {len(rows):,} rows that were held out", greater=False)
+        judged = Measure("held out", f"log loss of {len(rows):,} rows that were held out", greater=False)
         trials = tuple(
             Trial({"loss": loss}, mean, name=f"{loss}, {where}", note=f"{right:.1%} right")
             for loss, where, (_, right, mean) in (("squared", "on centres", squared), ("hinge", "on all rows", hinge))

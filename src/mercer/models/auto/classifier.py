@@ -34,8 +34,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
     Kernels that suit the columns race on a sample by the closed-form leave-one-out error of least squares on the
     classes; the best is tuned by gradient, with one width per column if there are enough rows. Then least squares, with
-    the softmax of its values, and logistic regression are compared by their calibrated log-loss when each row is left
-    out, and the better one is fitted. (This log-loss is exact for least squares and approximate for logistic
+    the softmax of its values, and logistic regression are compared by their calibrated log loss when each row is left
+    out, and the better one is fitted. (This log loss is exact for least squares and approximate for logistic
     regression, which is tried for more than two classes only if there are few rows.) Where there are too many rows for
     an exact fit in the time, least squares on centres competes with a support vector machine.
 

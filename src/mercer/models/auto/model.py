@@ -27,7 +27,7 @@ from mercer.validation import check_function, check_number
 
 # The beginning of `status_` if the search was stopped.
 STOPPED = {
-    "time": "the search was stopped at its time limit of {:.3g} s, so that another run may choose otherwise",
+    "time": "the search was stopped at its time limit of {:.3g} s, so that another run may choose differently",
     "progress": "`progress` ended the search before it was done",
 }
 

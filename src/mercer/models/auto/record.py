@@ -17,7 +17,7 @@ Question = Literal["Target", "Columns", "Kernel", "Loss", "Loss of many rows", "
 class Decision:
     """One decision: the question, the alternative that was taken and why, and the trials that were compared, if any.
 
-    `advice` says how to decide otherwise, in Python.
+    `advice` says how to decide differently, in Python.
     """
 
     question: Question

@@ -160,7 +160,7 @@ class Task(ABC):
     settings
         The parameters that all estimators share: `budget` and `random_state`.
     advice : dict
-        How to decide otherwise, in Python, by the question that was decided.
+        How to decide differently, in Python, by the question that was decided.
     fewest : int
         The smallest number of rows that a sample may have.
     """
