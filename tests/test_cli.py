@@ -1284,6 +1284,7 @@ def test_doctor_and_bench(capsys):
     assert code == 0
     assert answer["gflops"] > 0
     assert answer["blas"]
+    assert " 1 threads" not in told(capsys, "doctor")[1]
     code, out, _ = told(capsys, "bench", "--rows", "200", "--json")
     answer = json.loads(out)
     assert code == 0

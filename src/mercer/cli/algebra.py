@@ -9,7 +9,7 @@ import numpy as np
 import mercer as mc
 from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
-from mercer.words import one_line
+from mercer.words import count, one_line
 
 CHECKED = 500
 """The largest number of rows of a file on which Mercer's condition is checked: the eigenvalues cost O(n³)."""
@@ -177,7 +177,7 @@ def _numbers(voice: Voice, X: Any, data: str) -> Any:
         voice.note(f"ignored columns that are not numeric: {', '.join(map(repr, others[:5]))}")
     complete = X.drop(others).drop_nulls()
     if complete.height < X.height:
-        voice.note(f"dropped {X.height - complete.height} rows with missing values")
+        voice.note(f"dropped {count(X.height - complete.height, 'row')} with missing values")
     if not complete.height:
         raise InvalidInput(
             f"{data} must have rows without missing values", got="none", advice="Drop columns with --drop."

@@ -17,7 +17,7 @@ import numpy as np
 import mercer as mc
 from mercer.cli.speaking import Voice
 from mercer.memory import available, budget
-from mercer.words import seconds, show_bytes
+from mercer.words import count, seconds, show_bytes
 
 BLAS = ("openblas", "mkl", "blis")
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")
@@ -63,7 +63,7 @@ def bench(voice: Voice, rows: int) -> None:
             if flops is not None:
                 row["Gflop/s"] = flops / our_time / 1e9
             timings.append(row)
-    voice.say(f"{rows:,} rows of 10 columns, {threads()} threads; the best of several runs", strong=True)
+    voice.say(f"{rows:,} rows of 10 columns, {count(threads(), 'thread')}; the best of several runs", strong=True)
     voice.table(
         ["step", "mercer", "scikit-learn", "mercer is", "Gflop/s"],
         [
@@ -192,10 +192,13 @@ def doctor(voice: Voice) -> int:
         [
             ("libraries", ", ".join(f"{name} {v}" for name, v in versions.items())),
             *[
-                ("BLAS" if p["library"] in BLAS else "", f"{p['library']} {p['version'] or ''}, {p['threads']} threads")
+                (
+                    "BLAS" if p["library"] in BLAS else "",
+                    f"{p['library']} {p['version'] or ''}, {count(p['threads'] or 1, 'thread')}",
+                )
                 for p in pools
             ],
-            ("cores", f"{n} (load {load:.1f}); mercer uses {threads()} threads"),
+            ("cores", f"{n} (load {load:.1f}); mercer uses {count(threads(), 'thread')}"),
             (
                 "memory",
                 f"{show_bytes(available())} free, budget {show_bytes(memory)}: exact fits of up to {exact:,} rows",

@@ -23,6 +23,7 @@ from mercer.models.base import exposure_of
 from mercer.models.explaining.additivity import column_groups
 from mercer.models.explaining.answers import Answer, as_table, names_of, sample, sampled
 from mercer.validation import check_whole_number
+from mercer.words import count
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -123,7 +124,7 @@ def partial_dependence(
     if coverage is not None and (len(positions) > 1 or not hasattr(model, "predict_interval")):
         raise InvalidInput(
             "`coverage` needs one column, and a regressor with predict_interval",
-            got=f"{len(positions)} columns of a {type(model).__name__}",
+            got=f"{count(len(positions), 'column')} for {type(model).__name__}",
             advice="Omit `coverage`, or wrap the model in mc.ConformalRegressor.",
         )
     chosen = [grid_rows(cells(X, j), grid) for j in positions]
