@@ -226,7 +226,7 @@ def test_an_exposure_is_not_a_feature_that_explains(model):
     assert page.unused == []
     assert "years is the exposure, not a feature." in page._columns()
     plots = Plots(model, frame, counts, frame, counts, judgement, "claims", page.names, page.order, page.effort)
-    assert sorted(page.names[j] for j in plots._drawable()) == ["age", "hospital"]
+    assert [page.names[j] for j in plots._drawable()] == ["hospital", "age"], "the most important first"
     shown = explained_rows(model, frame, counts, frame, counts, judgement, page.names, "row", list(map(str, range(N))))
     assert "with the same exposure, plus these contributions" in shown
 
