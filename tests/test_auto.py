@@ -24,6 +24,7 @@ from mercer.models.auto import plan as auto_plan
 from mercer.models.auto import race as auto_race
 from mercer.models.auto import regression as auto_regression
 from mercer.models.auto import search as auto_search
+from mercer.models.auto.candidates import candidates
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor
 from mercer.models.labels import Labelled
@@ -615,7 +616,7 @@ def test_more_time_never_plans_less(n):
     assert races[-1][-1]
     assert not races[0][-1]
     for plan in plans:
-        costs = [auto_plan.on_centres(*stage, 1.0) for stage in plan.stages(1.0)]
+        costs = [plan.on_centres(*stage, 1.0) for stage in plan.stages(1.0)]
         assert costs == sorted(costs)
         assert costs[-1] <= max(auto_plan.FIT_SHARE * plan.seconds, costs[0])
 
@@ -862,3 +863,21 @@ def test_files_of_older_versions_have_defaults(cls):
     old = cls._from_file(parameters, fitted, omitted)
     assert (old.last_fit_, old.stopped_by_) == (None, None)
     assert not hasattr(old, "rows_")
+
+
+def test_kernel_values_of_texts_cost_what_their_letters_cost_in_the_plan():
+    texts = pl.DataFrame(
+        {"text": [f"{i} of the longer texts that a person writes, letter by letter" for i in range(60)]}
+    )
+    names = pl.DataFrame({"name": ["Anne", "Bob", "Carl"] * 20, "size": np.arange(60) % 7 / 7})
+    costs = []
+    for table in (texts, names):
+        points = Points(table)
+        costs.append(auto_plan.pair_of(candidates(points).kernels.values(), points))
+    assert costs[0] > 3 * auto_plan.PAIR, "it was counted as one number"
+    assert costs[1] == auto_plan.PAIR
+    assert auto_plan.pair_of([mc.FromFunction(lambda x, z: 1.0)], Points([[1.0], [2.0]])) == pytest.approx(2e-6)
+    plans = [auto_plan.Plan(10.0, 50_000, pair=pair) for pair in costs]
+    assert plans[0].race(4, 0, 1000).rows < plans[1].race(4, 0, 1000).rows
+    assert plans[0].machines(500)[-1] < plans[1].machines(500)[-1]
+    assert plans[0].stages(1.0)[-1] < plans[1].stages(1.0)[-1]

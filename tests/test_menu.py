@@ -117,7 +117,7 @@ def test_counts_that_vary_more_than_poissons_are_negative_binomial():
     assert "Poisson distribution" in plain.choices[-1]
     wide = menu.fit("poisson", X, own.poisson(mu * own.gamma(1.0, 1.0, size=300)), time=1e3)
     assert 0.6 < wide.model.family_.theta < 1.7
-    assert wide.choices[-1].startswith("negative binomial, since the variance of the counts is")
+    assert wide.choices[-1].startswith("negative binomial, since the variance of left-out training counts is")
     narrow, widened = (np.ptp(fitted.model.predict_interval(X), axis=1).mean() for fitted in (plain, wide))
     assert widened > 1.5 * narrow
 

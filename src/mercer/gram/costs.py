@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.frames import is_frame
+from mercer.data.frames import arrays, is_frame
 from mercer.data.points import Points
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import FromFunction
+from mercer.kernels.custom import POSITIONS, FromFunction
+from mercer.kernels.discrete import CATEGORIES
+from mercer.kernels.spaces import Vectors
 
 COORDINATE = 0.05
 """Nanoseconds for one coordinate of a dense product."""
@@ -41,20 +43,26 @@ def entry(kernel: Similarity, points: Points) -> float:
     >>> X = Points(np.zeros((10, 20)))
     >>> entry(mc.Gaussian(1.0), X), entry(mc.Gaussian(1.0) + mc.Linear(), X)
     (2.0, 5.0)
+    >>> texts = Points(["as long as", "this here?"])
+    >>> entry(mc.Spectrum(3), texts)
+    11.0
     """
     children = [child for child in kernel.children.values() if isinstance(child, Similarity)]
     if children:
-        return OPERATION + sum(entry(child, points) for child in children)
+        seen = kernel.seen_by_parts(points)
+        return OPERATION + sum(entry(child, seen) for child in children)
     if isinstance(kernel, FromFunction):
         return math.inf  # a Python function per pair: beyond every comparison
-    return OPERATION + _numbers(points.raw)
+    return OPERATION + _numbers(kernel, points.raw)
 
 
-def _numbers(X: Any) -> float:
+def _numbers(kernel: Similarity, X: Any) -> float:
     """The nanoseconds for reading all numbers of a point: the columns of a table, or the elements of an object."""
     if sp.issparse(X):
         return OPERATION * X.nnz / X.shape[0]
-    if is_frame(X) or isinstance(X, np.ndarray):
+    if is_frame(X) and not isinstance(kernel.space, Vectors) and kernel.space not in (CATEGORIES, POSITIONS):
+        X = np.concatenate(arrays(X))  # objects in the cells of a column, such as texts
+    elif is_frame(X) or isinstance(X, np.ndarray):
         return COORDINATE * (X.shape[1] if len(X.shape) > 1 else 1)
     some = X[:: max(1, len(X) // 100)]
     return OPERATION * float(np.mean([len(x) if hasattr(x, "__len__") else 1 for x in some]))

@@ -24,12 +24,13 @@ from mercer.data.assignment import Roles
 from mercer.data.columns import is_numeric
 from mercer.data.frames import arrays, column_names, is_frame
 from mercer.data.missing import missing_entries
-from mercer.data.points import take
+from mercer.data.points import Points, take
 from mercer.data.roles import Role
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.vocabulary import suited
 from mercer.models.auto.model import AutoModel
-from mercer.models.auto.plan import Clock, Plan
+from mercer.models.auto.plan import Clock, Plan, pair_of
 from mercer.models.auto.stages import LastFit
 from mercer.models.base import weights
 from mercer.models.calibrated import LEFT_OUT_ROWS, calibrates_itself, decision_in_words
@@ -185,7 +186,7 @@ def fit(
     clock = Clock(check_number(time, "time", above=0, infinite=True, such_as=60))
     made_kernel, found = (kernel, ()) if kernel is not None else default_kernel(name, X, assigned)
     request = Request(
-        task, made_kernel, kernel is not None, Plan(time, len(y)), clock, centers, random_state,
+        task, made_kernel, kernel is not None, _plan(time, made_kernel, X, y), clock, centers, random_state,
         progress or (lambda text, share=None: None), assigned.features | assigned.others,
         _relative(sample_weight, len(y)), class_weight, 1 + (by_f1 and len(y) > LEFT_OUT_ROWS),
     )  # fmt: skip
@@ -238,11 +239,17 @@ def plan(
         )
     made_kernel = kernel if kernel is not None else default_kernel(name, X, Roles.of(roles))[0]
     request = Request(
-        task, made_kernel, kernel is not None, Plan(time, len(y)), Clock(time), centers, 0,
+        task, made_kernel, kernel is not None, _plan(time, made_kernel, X, y), Clock(time), centers, 0,
         lambda text, share=None: None,
     )  # fmt: skip
     rows, model = penalised.last_ridge(request, y)
     return mc.plan(model, X if rows == len(y) else take(X, request.sample(y, rows)))
+
+
+def _plan(seconds: float, kernel: Any, X: Any, y: Any) -> Plan:
+    """The plan of a fit with this kernel, or with those that suit the objects."""
+    kernels = suited(X)[1].values() if kernel is None else [kernel]
+    return Plan(seconds, len(y), pair=pair_of(kernels, Points(X)))
 
 
 def _relative(sample_weight: Any, n: int) -> Any:

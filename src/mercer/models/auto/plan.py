@@ -11,23 +11,30 @@ An evaluation of the criterion on n rows with p parameters (the matrix, its inve
     CALL + (PAIR + PARAMETER · p) · n² + CUBE · n³ seconds,
 
 an exact fit a multiple of it, and a fit of n rows on m centres PAIR · nm + CUBE · nm² for each of its Newton steps.
+A kernel value that takes longer by the counts of `gram.costs`, such as one of texts, is paid in place of PAIR.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from mercer.data.points import Points
+from mercer.gram import costs
+from mercer.kernels.base import Similarity
 from mercer.memory import resident
 from mercer.words import seconds, show_bytes
 
 # Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
 CALL, PAIR, PARAMETER, CUBE = 2e-3, 3e-8, 4e-9, 7e-11
+# Seconds for each counted nanosecond of a kernel value, twice those of a common core; and the most nanoseconds that are
+# counted, for a function in Python.
+COUNTED, PYTHON = 2e-9, 1000.0
 # Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
 MACHINE_VALUE = 1e-8
 # Seconds per pair of rows of a machine whose classes overlap, or whose targets are numbers.
@@ -172,24 +179,17 @@ class Clock:
 # -- costs -------------------------------------------------------------------------------------------------------------
 
 
-def evaluation(n: int, p: int = 0) -> float:
-    """Seconds for the criterion and its gradient by p parameters on n rows."""
-    return CALL + (PAIR + PARAMETER * p) * n**2 + CUBE * n**3
+def pair_of(kernels: Iterable[Any], points: Points) -> float:
+    """Seconds for a pair of rows with the most expensive of these kernels, PAIR at least.
 
-
-def on_centres(n: int, m: int, steps: float) -> float:
-    """Seconds for a fit of n rows on m centres."""
-    return steps * (CALL + PAIR * n * m + CUBE * n * m**2)
-
-
-def machine(pairs: float) -> float:
-    """Seconds for a support vector machine whose problems have this many kernel values."""
-    return MACHINE_VALUE * pairs
-
-
-def machine_of_rows(n: float) -> float:
-    """Seconds for a support vector machine of n rows of two classes that overlap, or of numbers."""
-    return CALL + MACHINE_PAIR * n**2
+    >>> import mercer as mc
+    >>> pair_of([mc.Gaussian(1.0)], Points(np.zeros((10, 3)))) == PAIR
+    True
+    >>> round(pair_of([mc.Spectrum(3)], Points(["a text of twenty-six chars"] * 9)) / PAIR, 2)
+    1.8
+    """
+    counted = [costs.entry(kernel, points) for kernel in kernels if isinstance(kernel, Similarity)]
+    return max(PAIR, COUNTED * min(max(counted, default=0.0), PYTHON))
 
 
 def largest(cost: Callable[[int], float], limit: float, low: int, high: int) -> int:
@@ -233,11 +233,36 @@ class Race:
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that fits into the given seconds, and bytes, for n rows. A race and a fit are always part of it."""
+    """The work that fits into the given seconds, and bytes, for n rows. A race and a fit are always part of it.
+
+    `pair` are the seconds for a kernel value, as of `pair_of`.
+    """
 
     seconds: float
     n: int
     memory: float = np.inf
+    pair: float = PAIR
+
+    @property
+    def beyond(self) -> float:
+        """The seconds by which a kernel value takes longer than those that the constants assume."""
+        return self.pair - PAIR
+
+    def evaluation(self, n: int, p: int = 0) -> float:
+        """Seconds for the criterion and its gradient by p parameters on n rows."""
+        return CALL + (self.pair + PARAMETER * p) * n**2 + CUBE * n**3
+
+    def on_centres(self, n: int, m: int, steps: float) -> float:
+        """Seconds for a fit of n rows on m centres."""
+        return steps * (CALL + self.pair * n * m + CUBE * n * m**2)
+
+    def machine(self, values: float) -> float:
+        """Seconds for a support vector machine whose problems have this many kernel values."""
+        return (MACHINE_VALUE + self.beyond) * values
+
+    def machine_of_rows(self, n: float) -> float:
+        """Seconds for a support vector machine of n rows of two classes that overlap, or of numbers."""
+        return CALL + (MACHINE_PAIR + self.beyond) * n**2
 
     def in_memory(self, rows: int, enough: int) -> int:
         """At most this many rows, and not more than have room for the matrices of an evaluation if these are enough."""
@@ -254,17 +279,20 @@ class Plan:
         n = self.n
         few = n <= 1.25 * FIRST_ROWS
         first = largest(
-            lambda r: candidates * TIED_STEPS * evaluation(r, p), RACE_SHARE * self.seconds, FIRST_ROWS, MOST_FIRST
+            lambda r: candidates * TIED_STEPS * self.evaluation(r, p),
+            RACE_SHARE * self.seconds,
+            FIRST_ROWS,
+            MOST_FIRST,
         )
         rows = n if few else min(first, n)
-        tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * evaluation(rows, p)))))
-        free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * evaluation(rows, p))))
+        tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * self.evaluation(rows, p)))))
+        free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * self.evaluation(rows, p))))
         wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, SECOND_ROWS))
         room = self.in_memory(max(wanted, min(n // 2, MOST_SECOND)), wanted)
-        more = largest(lambda r: FINALISTS * LAST_STEPS * evaluation(r, p), SECOND_SHARE * self.seconds, 0, room)
+        more = largest(lambda r: FINALISTS * LAST_STEPS * self.evaluation(r, p), SECOND_SHARE * self.seconds, 0, room)
         steps = RELEVANCE_STEPS + candidates * TIED_STEPS + FINALISTS * LAST_STEPS
         both, most = min(n // 2, RELEVANCE_ROWS), min(n // 2, MOST_RELEVANCE)
-        half = largest(lambda r: steps * evaluation(r, p), RELEVANCE_SHARE * self.seconds, 0, most)
+        half = largest(lambda r: steps * self.evaluation(r, p), RELEVANCE_SHARE * self.seconds, 0, most)
         half = half if half >= min(both, FIRST_ROWS) else 0
         whole = half >= both and tied == TIED_STEPS and free == FREE_STEPS and (more >= wanted or wanted <= 1.25 * rows)
         return Race(rows, tied, free if free > 1 else 0, half, more if more > 1.25 * rows else 0, whole)
@@ -275,30 +303,30 @@ class Plan:
         >>> Plan(60.0, 100_000).loss_rows(0), Plan(1.0, 100_000).loss_rows(0), Plan(60.0, 600).loss_rows(0)
         (1614, 500, 600)
         """
-        rows = largest(lambda r: FREE_STEPS * evaluation(r), LOSS_SHARE * self.seconds, LOSS_ROWS, MOST_LOSS_ROWS)
+        rows = largest(lambda r: FREE_STEPS * self.evaluation(r), LOSS_SHARE * self.seconds, LOSS_ROWS, MOST_LOSS_ROWS)
         rows = max(self.in_memory(rows, LOSS_ROWS), fewest)
         return self.n if self.n <= 1.25 * rows else rows
 
     def affords_loss(self, rows: int, evaluations: float) -> bool:
         """Whether a loss may be tried on these rows that costs this many evaluations."""
-        return evaluations * evaluation(rows) <= LOSS_SHARE * self.seconds
+        return evaluations * self.evaluation(rows) <= LOSS_SHARE * self.seconds
 
     def affords_judging(self, candidates: int, rows: int, p: int) -> bool:
         """Whether the first race of this many kernels may be repeated on two halves of these rows."""
         evaluations = 2 * (candidates * TIED_STEPS + FREED * FREE_STEPS)
-        return evaluations * evaluation(rows // 2, p) <= JUDGE_SHARE * self.seconds
+        return evaluations * self.evaluation(rows // 2, p) <= JUDGE_SHARE * self.seconds
 
     def affords_exact(self, evaluations: float) -> bool:
         """Whether the last fit may be an exact one of all rows, at the cost of this many evaluations."""
-        return evaluations * evaluation(self.n) <= FIT_SHARE * self.seconds
+        return evaluations * self.evaluation(self.n) <= FIT_SHARE * self.seconds
 
     def affords_machine(self, pairs: float) -> bool:
         """Whether a support vector machine may be fitted whose problems have this many kernel values."""
-        return machine(pairs) <= FIT_SHARE * self.seconds
+        return self.machine(pairs) <= FIT_SHARE * self.seconds
 
     def affords_rows_of_machine(self) -> bool:
         """Whether a support vector machine may be fitted to all rows, of two classes that overlap or of numbers."""
-        return machine_of_rows(self.n) <= FIT_SHARE * self.seconds
+        return self.machine_of_rows(self.n) <= FIT_SHARE * self.seconds
 
     def machines(self, fewest: int) -> tuple[int, ...]:
         """Numbers of rows of support vector machines, each larger than the one before; the last one is kept.
@@ -307,9 +335,9 @@ class Plan:
         (3159, 8943)
         """
         limit, few = FIT_SHARE * self.seconds, min(fewest, self.n)
-        last = largest(machine_of_rows, limit, few, self.n)
-        first = largest(machine_of_rows, machine_of_rows(last) / STAGE_FACTOR, few, self.n)
-        return (last,) if machine_of_rows(last) < SHORT_STAGE else tuple(dict.fromkeys((first, last)))
+        last = largest(self.machine_of_rows, limit, few, self.n)
+        first = largest(self.machine_of_rows, self.machine_of_rows(last) / STAGE_FACTOR, few, self.n)
+        return (last,) if self.machine_of_rows(last) < SHORT_STAGE else tuple(dict.fromkeys((first, last)))
 
     def stages(self, steps: float, fewest: int = 0) -> tuple[tuple[int, int], ...]:
         """Rows and centres of the fits of many rows, each larger than the one before; the last fit is kept.
@@ -319,16 +347,16 @@ class Plan:
         """
         first = min(self.n, max(PILOT_ROWS, fewest)), PILOT_CENTRES
         stages = [self._within(FIT_SHARE * self.seconds, steps, first)]
-        cost = on_centres(*stages[0], steps) / STAGE_FACTOR
-        while cost > on_centres(*first, steps) * STAGE_FACTOR:
+        cost = self.on_centres(*stages[0], steps) / STAGE_FACTOR
+        while cost > self.on_centres(*first, steps) * STAGE_FACTOR:
             stages.append(self._within(cost, steps, first))
             cost /= STAGE_FACTOR
         stages.append(first)
         return tuple(dict.fromkeys(reversed(stages)))
 
     def _within(self, seconds: float, steps: float, first: tuple[int, int]) -> tuple[int, int]:
-        rows = largest(lambda r: on_centres(r, PILOT_CENTRES, steps), seconds, first[0], self.n)
+        rows = largest(lambda r: self.on_centres(r, PILOT_CENTRES, steps), seconds, first[0], self.n)
         if rows < self.n:
             return rows, PILOT_CENTRES
         most = max(PILOT_CENTRES, min(MOST_CENTRES, rows // 4))
-        return rows, largest(lambda m: on_centres(rows, m, steps), seconds, PILOT_CENTRES, most)
+        return rows, largest(lambda m: self.on_centres(rows, m, steps), seconds, PILOT_CENTRES, most)

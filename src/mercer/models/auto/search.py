@@ -17,7 +17,7 @@ from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import candidates, widened
 from mercer.models.auto.columns import Columns
 from mercer.models.auto.entry import Entry, Problem
-from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, Clock, Plan
+from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, Clock, Plan, pair_of
 from mercer.models.auto.race import race
 from mercer.models.auto.record import Record
 from mercer.models.auto.stages import LastFit, Limit, in_stages
@@ -103,6 +103,7 @@ class Search:
             began, many = time.perf_counter(), len(self.task.y) > TYPED_ROWS
             sample = self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain
             found, remarks = candidates(sample, self.columns.assigned), self.columns.remarks()
+            self.plan = replace(self.plan, pair=pair_of(found.kernels.values(), sample))
             number = f"{len(found.kernels)} kernels" if len(found.kernels) > 1 else "1 kernel"
             why = found.why + (f". Column {remarks}" if remarks else "")
             advice = self.columns.advice() or found.advice
@@ -110,6 +111,7 @@ class Search:
             return found.kernels, found.units
         kernel = resolve_kernel(self.kernel, self.plain)
         kernels = {"given": kernel}
+        self.plan = replace(self.plan, pair=pair_of([kernel], self.plain))
         if len(kernel.theta):
             kernel.touch(self.plain)
             around = ranges(kernel, self.plain, np.array([[-1.0], [1.0]]))

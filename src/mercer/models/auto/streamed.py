@@ -21,7 +21,7 @@ from mercer.data.assignment import Roles
 from mercer.data.batches import Batches
 from mercer.data.sampling import Witnesses, drawn
 from mercer.errors import InvalidInput
-from mercer.models.auto.plan import FIT_SHARE, MOST_CENTRES, PILOT_CENTRES, Clock, Plan, largest, on_centres
+from mercer.models.auto.plan import FIT_SHARE, MOST_CENTRES, PILOT_CENTRES, Clock, Plan, largest
 from mercer.models.auto.search import TYPED_ROWS, Search
 from mercer.models.auto.stages import LastFit, Limit
 from mercer.models.auto.task import Fit, Index, LeftOut, Task
@@ -130,7 +130,7 @@ class StreamedSearch(Search):
         most = min(n, max(PILOT_CENTRES, min(MOST_CENTRES, n // 4)))
         room = min(most, default_centers(n * n, int(self.plan.memory)))
         least = min(PILOT_CENTRES, room)
-        m = largest(lambda m: on_centres(n, m, steps), FIT_SHARE * self.clock.seconds, least, room)
+        m = largest(lambda m: self.plan.on_centres(n, m, steps), FIT_SHARE * self.clock.seconds, least, room)
         return m, "memory" if m == room < most else "time"
 
     def last_fit(self) -> Fit:

@@ -8,7 +8,6 @@ import numpy as np
 
 import mercer as mc
 from mercer.memory import budget
-from mercer.models.auto.plan import evaluation
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 
 EVALUATIONS, HELD_EVALUATIONS = 30, 6
@@ -29,7 +28,7 @@ def gp(request: Request, X: Any, y: Any) -> Any:
         hold = [f"{inner}{name}" for name in kernel.parameter_names]
     evaluations, p = (HELD_EVALUATIONS, 1) if hold else (EVALUATIONS, len(scaled.theta))
     in_memory = int(np.sqrt(budget() / BYTES_PER_PAIR))
-    searched = request.sizes(y, lambda r: evaluations * evaluation(r, p), SEARCH_SHARE)
+    searched = request.sizes(y, lambda r: evaluations * request.plan.evaluation(r, p), SEARCH_SHARE)
     searched = tuple(dict.fromkeys(min(rows, in_memory) for rows in searched))
 
     def search(X: Any, y: Any, weighted: dict[str, Any]) -> Any:
@@ -45,7 +44,7 @@ def gp(request: Request, X: Any, y: Any) -> Any:
     if rows == len(y):
         request.used(y, rows, rows)
         return model
-    planned = request.sizes(y, lambda r: EXACT_FIT * evaluation(r), FIT_SHARE)
+    planned = request.sizes(y, lambda r: EXACT_FIT * request.plan.evaluation(r), FIT_SHARE)
     sizes = tuple(size for size in dict.fromkeys(min(size, in_memory) for size in planned) if size > rows)
     if not sizes:
         request.used(y, rows, searched[-1], limit="memory" if rows >= in_memory else "time")

@@ -32,7 +32,8 @@ def smoother(request: Request, X: Any, y: Any) -> Any:
     cls: Any = mc.NadarayaWatsonRegressor if request.task == "regression" else mc.NadarayaWatsonClassifier
     if request.own_kernel or request.kernel is None:
         return _by_width(request, X, y, lambda **own: cls(request.kernel, **own), coefficients=1, degree=0)
-    rows = request.sizes(y, lambda r: len(POWERS) * TABLE_PAIR * r * r, SEARCH_SHARE)[-1]
+    pair = TABLE_PAIR + request.plan.beyond
+    rows = request.sizes(y, lambda r: len(POWERS) * pair * r * r, SEARCH_SHARE)[-1]
     index = request.sample(y, rows)
     X_, y_ = take(X, index), y[index]
 
@@ -44,7 +45,7 @@ def smoother(request: Request, X: Any, y: Any) -> Any:
         return f"power {power} of the kernel", make
 
     kernel = request.best([map(candidate, POWERS)], "leave-one-out score", rows, len(y))
-    return _last(request, X, y, lambda _: cls(kernel), TABLE_PAIR)
+    return _last(request, X, y, lambda _: cls(kernel), pair)
 
 
 def local_lines(request: Request, X: Any, y: Any) -> Any:
@@ -57,7 +58,8 @@ def local_lines(request: Request, X: Any, y: Any) -> Any:
 def neighbors(request: Request, X: Any, y: Any) -> Any:
     """The mean or the votes of the nearest rows."""
     cls: Any = mc.KernelNeighborsRegressor if request.task == "regression" else mc.KernelNeighborsClassifier
-    planned = request.sizes(y, lambda r: NEAREST_PAIR * r * r, SEARCH_SHARE)
+    pair = NEAREST_PAIR + request.plan.beyond
+    planned = request.sizes(y, lambda r: pair * r * r, SEARCH_SHARE)
 
     def search(X: Any, y: Any, weighted: dict[str, Any]) -> Any:
         request.progress(f"nearest neighbours: choosing their number by leave-one-out on {len(y):,} rows")
@@ -71,7 +73,7 @@ def neighbors(request: Request, X: Any, y: Any) -> Any:
         return cls(model.kernel_, n_neighbors=max(1, round(chosen * (total / rows) ** rate)))
 
     if rows < len(y):
-        model = _last(request, X, y, more, NEAREST_PAIR)
+        model = _last(request, X, y, more, pair)
         by = f"{chosen} are the best by leave-one-out on {rows:,} of {len(y):,} rows"
         request.choices.append(f"{model.n_neighbors_} neighbours: {by}")
     else:

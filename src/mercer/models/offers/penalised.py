@@ -18,7 +18,7 @@ import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.models.auto.intervals import SMALLEST, Counts
-from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES, evaluation
+from mercer.models.auto.plan import LEAST_TIME, PILOT_CENTRES
 from mercer.models.auto.stages import in_stages
 from mercer.models.base import Matrix
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
@@ -146,10 +146,11 @@ def family_of(y: Matrix, mu: Matrix, w: Matrix | None = None) -> tuple[Poisson |
     >>> family_of(rng.poisson(mu).astype(float), mu)[0]
     Poisson()
     >>> family, why = family_of(rng.poisson(mu * rng.gamma(2.0, 0.5, size=400)).astype(float), mu)
-    >>> 1.5 < family.theta < 3.0, why[:61]
-    (True, 'negative binomial, since the variance of the counts is 3.2 × ')
+    >>> 1.5 < family.theta < 3.0, why[:75]
+    (True, 'negative binomial, since the variance of left-out training counts is 3.2 × ')
     """
-    whole, of = bool((y == np.floor(y)).all()), f"the variance of the counts is {Counts.of(y, mu, w).dispersion:.2g} × "
+    whole = bool((y == np.floor(y)).all())
+    of = f"the variance of left-out training counts is {Counts.of(y, mu, w).dispersion:.2g} × "
     more = float(np.average((y - mu) ** 2 - mu, weights=w))
     if whole and more > 0:
         wide = NegativeBinomial(float(np.average(mu**2, weights=w)) / more)
@@ -223,7 +224,7 @@ def _chosen(
 
 def _searched(request: Request, y: Any, effort: Effort) -> int:
     """The number of rows on which the penalty is chosen."""
-    return request.sizes(y, lambda r: effort.search * evaluation(r), SEARCH_SHARE)[-1]
+    return request.sizes(y, lambda r: effort.search * request.plan.evaluation(r), SEARCH_SHARE)[-1]
 
 
 def _last_sizes(request: Request, y: Any, effort: Effort) -> tuple[tuple[int, int | None], ...]:
@@ -231,7 +232,7 @@ def _last_sizes(request: Request, y: Any, effort: Effort) -> tuple[tuple[int, in
     n = len(y)
     if request.centers is not None:
         return ((n, min(request.centers, n)),)
-    if effort.exact * evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
+    if effort.exact * request.plan.evaluation(n) <= FIT_SHARE * request.seconds or n <= 2 * PILOT_CENTRES:
         return ((n, None),)
     fits = 2 if request.task == "classification" else 1  # another one calibrates probabilities on held-out rows
     return request.plan.stages(fits * effort.steps, request.fewest(y))
