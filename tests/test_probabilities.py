@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 import mercer as mc
+from mercer.models.recalibration import Recalibration
+from mercer.models.svm import probabilities
 from mercer.models.svm.probabilities import Sigmoid, Softmax
 
 
@@ -95,3 +97,19 @@ def test_calibration_refuses_labels_of_other_classes():
     model = mc.SVC(mc.Gaussian(2.0)).fit(X, y)
     with pytest.raises(ValueError, match="labels of the classes"):
         model.calibrate(X[:3], ["rare", "usual", "unheard of"])
+
+
+def test_newtons_method_ends_where_the_loss_cannot_show_a_gain(monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 26, 2000)
+    P = np.zeros((2000, 26))
+    P[np.arange(2000), np.where(rng.random(2000) < 0.86, codes, rng.integers(0, 26, 2000))] = 1.0
+    calls = []
+
+    def counted(z, axis):
+        calls.append(1)
+        return log_softmax(z, axis=axis)
+
+    monkeypatch.setattr(probabilities, "log_softmax", counted)
+    Recalibration.fit(P, codes)
+    assert len(calls) < 1000, "no line search below the rounding of the loss; it took 2,600 losses per mixing"

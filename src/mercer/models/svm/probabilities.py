@@ -163,6 +163,8 @@ def _minimum(
         if np.abs(slope).max() < 1e-9 * total:
             break
         direction = -np.linalg.solve(curvature + 1e-12 * total * np.eye(len(theta)), slope)
+        if -float(slope @ direction) <= np.finfo(np.float64).eps * max(total, 1.0) * abs(value):
+            break  # the step promises less than the rounding of this sum, which no line search can see
         step = 1.0
         while step > 1e-10:
             trial = loss(theta + step * direction)
