@@ -423,6 +423,8 @@ def test_the_command_line_reads_graphs(tmp_path, capsys):
     assert capsys.readouterr().out.split()[1:] == [str(i % 2) for i in range(40)]
     assert run(["evaluate", model, folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
+    assert run(["fit", folder, "--time", "8", "--out", model, "--force"]) == 0
+    assert "4 kernels to try (graphs, compared as wholes)" in capsys.readouterr().out, "as AutoClassifier does"
     (tmp_path / "RINGS" / "DS_graph_labels.txt").unlink()
     assert run(["fit", folder]) != 0
     assert "no graph labels" in capsys.readouterr().err

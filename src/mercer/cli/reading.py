@@ -62,8 +62,6 @@ class Table:
         By column, why a column of decimals could not be read as numbers.
     inputs, named : list of str, bool
         The columns that the model takes, and whether it knows their names.
-    kernel : str or None
-        The kernel for objects that are not a table, if the user names none.
     """
 
     frame: Any
@@ -76,7 +74,6 @@ class Table:
     mixed: dict[str, InvalidInput] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     named: bool = True
-    kernel: str | None = None
 
     @property
     def rows(self) -> int:
@@ -316,7 +313,7 @@ def _graphs(path: str, *, with_targets: bool = False) -> Table:
             advice="Add a file NAME_graph_labels.txt, or use Python: graphs, y = mc.read_tu(path).",
         )
     notes = [f"{path} is read as {len(graphs)} graphs in the TU format"]
-    return Table(object_array(graphs)[:, None], path, notes, y, kernel="WeisfeilerLehman(3).normalize()")
+    return Table(object_array(graphs)[:, None], path, notes, y)
 
 
 # -- LIBSVM ------------------------------------------------------------------------------------------------------------

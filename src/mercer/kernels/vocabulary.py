@@ -115,8 +115,8 @@ def space_named(name: str) -> Space:
 def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
     """The space that holds all these objects, and the kernels that suit them, by name.
 
-    X is a list, an array of objects or one column of a frame. The space is None, and there are no kernels, for rows of
-    numbers, tables, and objects that no space claims.
+    X is a list, an array of objects (also of one column of them) or one column of a frame. The space is None, and there
+    are no kernels, for rows of numbers, tables, and objects that no space claims.
 
     >>> space, kernels = suited(["a text", "another"])
     >>> space, next(iter(kernels))
@@ -126,6 +126,8 @@ def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
     """
     if is_column(X):
         X = listed(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2 and X.shape[1] == 1:
+        X = X[:, 0]
     if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
         return None, {}
     objects = list(X)
