@@ -27,6 +27,7 @@ pytest.importorskip("typer")
 import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
 from mercer.cli.kept_rows import kept_background  # noqa: E402
+from mercer.cli.summary import score_facts  # noqa: E402
 from mercer.kernels import tiling  # noqa: E402
 from mercer.models import menu  # noqa: E402
 from mercer.models.auto.stages import LastFit  # noqa: E402
@@ -1045,7 +1046,9 @@ def test_the_time_is_that_of_the_whole_command(folder, capsys, monkeypatch):
     monkeypatch.setattr(mc.report, "write", late)
     fit = ["fit", str(folder / "houses.csv"), "-t", "price", "-m", "ridge", "-o", "none", "--json"]
     assert run([*fit, "--report", str(folder / "timed.html")], clock() - 100.0) == 0
-    assert 1100 <= json.loads(capsys.readouterr().out)["seconds"] < 1200, "from the start, with the report"
+    said = capsys.readouterr()
+    assert 1100 <= json.loads(said.out)["seconds"] < 1200, "from the start, with the report"
+    assert "longer than --time 60" in said.err
 
 
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
@@ -1299,6 +1302,8 @@ def test_demo(tmp_path, capsys):
     answer = json.loads(out)
     for what in ("table", "model", "report", "predictions"):
         assert Path(answer[what]).stat().st_size > 1000, what
+    code, out, err = told(capsys, "fit", answer["table"], "-t", "progression", "-o", tmp_path / "same.mercer", "--json")
+    assert json.loads(out)["scores"] == score_facts(provenance(mc.load(answer["model"])).scores), "as in first-table.md"
 
 
 # -- what a command must not do ----------------------------------------------------------------------------------------

@@ -275,7 +275,9 @@ def test_evaluate_and_the_report_show_counts_and_thirds(tmp_path, monkeypatch, c
     table = pl.DataFrame({"age": age, "visits": visits})
     table.write_csv("d.csv")
     assert run(["fit", "d.csv", "-t", "visits", "-m", "poisson", "-o", "m.mercer"]) == 0
-    assert "Counts: dispersion" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Dispersion of the counts (48 held-out rows):" in said
+    assert "variance of left-out training counts" in said, "another number, of other rows"
     assert run(["evaluate", "m.mercer", "d.csv", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [part["rows"] for part in facts["by_size"]] == [80, 80, 80]

@@ -45,12 +45,12 @@ def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     )  # fmt: skip
     voice.say("1. A table: 442 patients, ten measurements, and the progression of diabetes after a year", strong=True)
     write_diabetes(Path(table))
-    voice.say(f"   mercer fit {table} --target progression --test-size 0.25 --time 30 --report {report}")
+    voice.say(f"   mercer fit {table} --target progression --report {report}")
     voice.say()
     voice.say("2. A model, scored on held-out rows", strong=True)
     held_out = fitting.fit(
         _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
-        model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, roles={},
+        model="auto", task="auto", out=model, report=report, budget=60.0, test_size=None, roles={},
         drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
     )  # fmt: skip
     voice.say()

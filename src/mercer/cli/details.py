@@ -74,8 +74,11 @@ def _of_numbers(truth: Any, judgement: Judgement) -> dict[str, Any]:
     return content
 
 
-def say_details(voice: Voice, facts: dict[str, Any], *, brief: bool = False) -> None:
-    """Print the details; with `brief` only recall and precision by class, and the dispersion of counts."""
+def say_details(voice: Voice, facts: dict[str, Any], rows: str, *, brief: bool = False) -> None:
+    """Print the details of scores on these rows, in words.
+
+    With `brief` only recall and precision by class, and the dispersion of counts.
+    """
     by_class = facts.get("by_class", ())
     if 0 < len(by_class) <= SHOWN_CLASSES:
         decision = "" if brief else facts.get("decision", "")
@@ -96,7 +99,8 @@ def say_details(voice: Voice, facts: dict[str, Any], *, brief: bool = False) -> 
         fit = facts["counts"]
         low, high = fit["interval"]
         voice.say(
-            f"Counts: dispersion {fit['dispersion']:.2f}, 90 % interval [{low:.2f}, {high:.2f}], {fit['verdict']}."
+            f"Dispersion of the counts ({rows}): {fit['dispersion']:.2f}, 90 % interval [{low:.2f}, {high:.2f}], "
+            f"{fit['verdict']}."
         )
 
 

@@ -105,9 +105,6 @@ def fit(
             source, table = large.open_large(data, target, options, client)
         else:
             table = read(data, roles=roles, target=target, **reading)
-    if expression is None and table.kernel is not None:
-        expression = parsed(table.kernel)
-        voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
     problem = problem_from(
         table, target, voice, task=menu.task_of(model, roles.get("exposure") is not None) if task == "auto" else task,
         drop_missing_target=drop_missing_target, own_kernel=expression is not None,
@@ -219,6 +216,11 @@ def fit(
         voice.note(
             "the search ended early, at the time limit: another run may give another model, and a longer --time a "
             "better one"
+        )
+    if voice.seconds > budget:
+        voice.note(
+            f"the command took {seconds(voice.seconds)}, longer than --time {brief(budget)}: the search is planned for "
+            "an idle machine, and at the limit the step that has begun is completed"
         )
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
@@ -437,7 +439,7 @@ def _summarise(
         ]
     )
     say_scores(voice, origin.scores, scores_title(origin), rate=problem.exposure is not None)
-    say_details(voice, details, brief=True)
+    say_details(voice, details, judged_on(origin), brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))
     if model_path is not None:

@@ -212,7 +212,7 @@ def evaluate(
         "cautions": [caution_facts(caution) for caution in cautions],
     }  # fmt: skip
     details = detail_facts(model, truth, judgement)
-    say_details(voice, details)
+    say_details(voice, details, count(len(truth), "row"))
     content |= details
     if hasattr(model, "classes_"):
         content["confusion"] = _confusion(voice, truth, values)

@@ -103,7 +103,8 @@ def candidates(points: Points, roles: Mapping[str, str] | None = None) -> Candid
         why = "one numeric column" if one else f"{len(spread)} numeric columns, each in units of its standard deviation"
         return Candidates(families(len(spread)), spread, why)
     plan = TableKernel(roles=roles or {}, interaction=2.0).explain(raw)
-    kernels = {"table": plan.kernel}
+    several = sum(bool(role.kind) for role in plan.roles) > 1
+    kernels = {"Additive with interactions" if several else "kernel of the column": plan.kernel}
     numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]

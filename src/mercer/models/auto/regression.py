@@ -377,8 +377,8 @@ class Regression(Task):
             return best, ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of "
                           "the leave-one-out log score"]  # fmt: skip
         chosen = Poisson(self, best.entry, error, alpha=alpha)
-        return chosen, [f"the targets are counts; their variance is {counts.dispersion:.2g} × that of a Poisson "
-                        "distribution, and the intervals allow for it"]  # fmt: skip
+        wide = f"{counts.dispersion:.2g} × that of a Poisson distribution, and the intervals allow for it"
+        return chosen, [f"the targets are counts; on left-out training rows their variance is {wide}"]
 
     def outliers(
         self, best: RegressionLoss, sample: Sample, search: Search, quick: bool
