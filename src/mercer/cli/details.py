@@ -74,7 +74,7 @@ def _of_numbers(truth: Any, judgement: Judgement) -> dict[str, Any]:
     return content
 
 
-def say_details(voice: Voice, facts: dict[str, Any], rows: str, *, brief: bool = False) -> None:
+def say_details(voice: Voice, facts: dict[str, Any], of: str, *, brief: bool = False) -> None:
     """Print the details of scores on these rows, in words.
 
     With `brief` only recall and precision by class, and the dispersion of counts.
@@ -99,7 +99,7 @@ def say_details(voice: Voice, facts: dict[str, Any], rows: str, *, brief: bool =
         fit = facts["counts"]
         low, high = fit["interval"]
         voice.say(
-            f"Dispersion of the counts ({rows}): {fit['dispersion']:.2f}, 90 % interval [{low:.2f}, {high:.2f}], "
+            f"Dispersion of the counts ({of}): {fit['dispersion']:.2f}, 90 % interval [{low:.2f}, {high:.2f}], "
             f"{fit['verdict']}."
         )
 
