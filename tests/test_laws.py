@@ -269,3 +269,31 @@ def test_the_bugs_of_beginners_are_found():
     for wrong in (Steep(), Minus()):
         with pytest.raises(LawBroken, match="positive semidefinite"):
             check_laws(wrong)
+
+
+class Hours(mc.Kernel):
+    """Equal hours of two times, texts such as "14:05", in a space that nobody draws."""
+
+    space = "hours"
+
+    def encode(self, X):
+        return [int(time[:2]) for time in X]
+
+    def tile(self, block, out):
+        x, z = (np.array(side) for side in block.encoded(self))
+        np.equal(x[:, None], z, out=out, casting="unsafe")
+
+    def derivation(self):
+        return mc.Axiom(self, "inner product of one-hot vectors of the hour")
+
+
+class Anything(mc.Kernel):
+    """The same for any objects."""
+
+    space = "any"
+    encode, tile, derivation = Hours.encode, Hours.tile, Hours.derivation
+
+
+@pytest.mark.parametrize("kernel", [Hours, Anything])
+def test_the_laws_of_objects_that_nobody_draws_are_tested_on_the_given_ones(kernel):
+    assert "positive semidefinite" in check_laws(kernel(), ["14:05", "14:50", "02:00", "23:59"])

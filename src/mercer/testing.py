@@ -19,7 +19,7 @@ from mercer.data.points import Points, take
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.validity.check import check
 from mercer.kernels.validity.refute import refute
-from mercer.kernels.vocabulary import space_named
+from mercer.kernels.vocabulary import is_known, space_named
 
 
 class LawBroken(AssertionError):
@@ -115,8 +115,9 @@ def positive_semidefinite(kernel: Similarity, X: Any, Z: Any) -> bool:
         raise LawBroken(f"positive semidefinite: {kernel!r} claims to be, but on data:\n{result}")
     if all(type(leaf).__module__.startswith("mercer.") for leaf in kernel.leaves):
         return True
-    # the proof of a user's leaf is only a claim so far
-    refutation = refute(kernel, dim=_columns(X), trials=300, seconds=10.0)
+    # The proof of a user's leaf is only a claim so far. Objects that no space draws are searched among those of X.
+    given = X if not is_known(kernel.space) or (space_named(kernel.space).vectorial and _columns(X) is None) else None
+    refutation = refute(kernel, dim=_columns(X), points=given, trials=300, seconds=10.0)
     if refutation.refuted:
         raise LawBroken(f"positive semidefinite: {refutation}")
     return True

@@ -106,10 +106,19 @@ def space_named(name: str) -> Space:
         return name
     known = _spaces()
     advice = (
-        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or register a kernel "
-        "with a space of yours (docs/your-own-kernel.md)."
+        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or give the class of the "
+        "kernel a subclass of mc.Space that draws them."
     )
     return known[check_choice(name, "space", known, advice=advice)]
+
+
+def is_known(space: str) -> bool:
+    """Whether objects of this space can be drawn.
+
+    >>> is_known("sets"), is_known("hours")
+    (True, False)
+    """
+    return isinstance(space, Space) or space in _spaces()
 
 
 def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
