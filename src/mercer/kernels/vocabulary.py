@@ -106,8 +106,8 @@ def space_named(name: str) -> Space:
         return name
     known = _spaces()
     advice = (
-        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or give the class of the "
-        "kernel a subclass of mc.Space that draws them."
+        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or give the kernel's "
+        "class a subclass of mc.Space that draws them."
     )
     return known[check_choice(name, "space", known, advice=advice)]
 
