@@ -214,7 +214,9 @@ def refusals(folder):
     return {
         "rows from 0 on must be complete": fit(folder / "missing.parquet", target="y"),
         "Column 'a' must be numeric": fit(folder / "texts.parquet", target="y"),
-        r"must be a column of the file, got 'z'\. The columns are a, y": fit(folder / "missing.parquet", target="z"),
+        r"must be a column of the file, got 'z'\. Choose one of the columns a, y": fit(
+            folder / "missing.parquet", target="z"
+        ),
         "must come from a .parquet": fit(folder / "a.txt", target="y"),
         "must hold an array of numbers, got .*none.npy'": fit(folder / "none.npy", y),
         "must hold an array of numbers, got .*several.npy'": fit(folder / "several.npy", y),

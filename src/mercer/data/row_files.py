@@ -78,7 +78,7 @@ class RowFiles:
             raise InvalidInput(
                 "`target` must be a column of the file",
                 got=repr(target),
-                advice=f"The columns are {', '.join(names[:10])}.",
+                advice=f"Choose one of the columns {', '.join(names[:10])}.",
             )
         mixed = not all(schema[name].is_numeric() or schema[name] == pl.Boolean for name in features)
         single = all(schema[name] == pl.Float32 for name in features)

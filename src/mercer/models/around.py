@@ -1,4 +1,4 @@
-"""What estimators around any other model share: its tags, and the columns that it was fitted to."""
+"""The shared part of estimators around any other model: its tags, and the columns that it was fitted to."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             several = f" ({len(late)} of {len(optima)} problems)" if len(optima) > 1 else ""
             advice = "Raise `max_iter` or `max_time`, lower `C`, or scale the columns."
             if first.end is End.CALLER:
-                advice = "The model is the iterate at which `progress` stopped it; let it run longer to converge."
+                advice = "Let the fit run longer: the model is the iterate at which `progress` stopped it."
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
                 reached = "the model comes from the rows visited by then, and its gap is not known"
