@@ -40,13 +40,13 @@ class About:
     Attributes
     ----------
     formula, purpose : str
-        k(x, z), and what it is good for; one line each.
+        k(x, z), and its use; one line each.
     example : str
         An expression with this kernel, as `mc.parse` reads it, or Python if it has no text.
     arguments : dict
         (symbol, domain) of arguments by name, if they differ from `SHARED` and from the rule.
     in_python : str
-        What to do instead of writing it as text, for a class that holds a Python function.
+        For a class that holds a Python function: the way to make it in Python, since it cannot be written as text.
 
     Examples
     --------

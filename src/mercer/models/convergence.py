@@ -13,7 +13,7 @@ class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn ha
     status : str
         How far it came.
     advice : str
-        What to do in Python; the command line replaces it by advice about its options.
+        The advice for Python; the command line replaces it by advice about its options.
 
     Examples
     --------

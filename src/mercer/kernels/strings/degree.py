@@ -26,7 +26,7 @@ class WeightedDegree(OfRuns):
     """Σₙ βₙ Σᵢⱼ p(i − j)·1[the runs of n symbols at place i of s and at place j of t are equal], n = 1 … d.
 
     βₙ = 2(d − n + 1)/(d(d + 1)), p(0) = 1, and p(i − j) = 1/(2(|i − j| + 1)) for shifts of up to `shift` places. For
-    strings that are aligned, such as DNA around a splice site: what counts is where a motif is.
+    strings that are aligned, such as DNA around a splice site: the place of a motif counts.
 
     Parameters
     ----------

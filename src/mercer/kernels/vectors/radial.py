@@ -1,4 +1,4 @@
-"""Kernels of the distance: what they share, the Gaussian, and the rational quadratic (Matérn is in matern.py).
+"""Kernels of the distance: their shared part, the Gaussian, and the rational quadratic (Matérn is in matern.py).
 
 A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per column, u is computed from the rescaled points.
 """

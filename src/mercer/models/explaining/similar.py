@@ -127,7 +127,7 @@ def _similarities(model: Any, x: Points, z: Points) -> tuple[Matrix, Matrix]:
 
 
 def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
-    """The rows that a model compares with, and their coefficients; None for what it does not have."""
+    """The rows that a model compares with, and their coefficients; None for a part that it does not have."""
     inner = innermost(model)
     try:
         function = inner.function_

@@ -77,7 +77,7 @@ def _columns(X: Any) -> dict[str, NDArray[Any]]:
 
 
 class _Boosting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What both models share: columns are read, then boosted trees are fitted to them."""
+    """The shared part of both models: columns are read, then boosted trees are fitted to them."""
 
     trees: Any
 

@@ -63,7 +63,7 @@ class Far(Caution):
 
     @property
     def notable(self) -> bool:
-        """Whether the share is above 5 %, and above what chance gives, of enough rows to speak of a share."""
+        """Whether the share is above 5 % and above chance, among enough rows for a share to mean something."""
         return self.of >= FEWEST and self.share > MANY_FAR + 2 * np.sqrt(MANY_FAR / self.of)
 
     @property
