@@ -410,6 +410,11 @@ def test_pieces_are_even_and_few():
     assert max(sizes) <= 9000
     assert sum(sizes) == sum(lengths)
     assert len(pieces) == 1 + 12 + 1 + 3
+    even = [sum(part.stop - part.start for _, part in parts) for parts in dask_rows.pieces_of([125] * 16, 420)]
+    assert max(even) <= 420
+    assert max(even) <= 1.5 * min(even)  # not three of each, and one at the end that keeps the others waiting
+    for threads in (2, 3, 8):  # all threads have as much to do
+        assert -(-200_000 // dask_rows.piece_rows(200_000, 100, threads, 1e9)) % threads == 0
     for n, width, threads in ((10**9, 100, 10), (10**9, 100, 10_000), (10**6, 20, 2)):
         assert -(-n // dask_rows.piece_rows(n, width, threads, 1e9)) <= dask_rows.MOST_PIECES
     assert dask_rows.piece_rows(10**9, 100, 10, 8e6) * 100 * 8 <= 8e6  # a worker's memory is the harder limit
@@ -456,7 +461,7 @@ def refusals():
             rows, y, y * 0 + (y > 1)
         ),
         r"batches must be > 0": lambda: mc.ParzenDensity(mc.Gaussian(1.0)).fit(rows, sample_weight=y * 0 + (y > 1)),
-        r"rows from 233 on must be complete": fit(da.from_array(holes, chunks=(100, D))),
+        r"rows from 250 on must be complete": fit(da.from_array(holes, chunks=(100, D))),
         r"must be numbers, got 'c'": fit(texts),
         r"two-dimensional array or a data frame, got Array with 1 dim": fit(rows[:, 0]),
         r"two-dimensional array or a data frame, got DelayedLeaf": fit(dask.delayed(X)),

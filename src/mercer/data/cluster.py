@@ -12,6 +12,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ class Cluster:
 
     def value(self, value: Any) -> Any:
         """A small value for many tasks of one computation, sent once: a task that returns it."""
-        return self.task(_same, self._delayed(value, traverse=False))
+        return self.task(partial(_same, value))
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """The same tasks, whose results stay on the workers; those of a worker that dies are computed again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +24,8 @@ from mercer.words import show_bytes
 
 Index = NDArray[np.int64]
 Keyed = tuple[Array, Index, Any]
-PER_THREAD = 4
-"""Pieces for each thread of the cluster: the last ones of a pass then wait for little."""
+PER_THREAD = 2
+"""Pieces for each thread of the cluster: a slow one may give work away. Every piece costs some milliseconds a pass."""
 FEWEST_ROWS, MOST_PIECES = 4096, 5000
 """Smaller pieces cost more to schedule than to compute; more pieces make graphs of more than 10 MB."""
 
@@ -264,34 +264,51 @@ class DaskRows(Batches):
 
 
 def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
-    """Rows of a piece: some pieces per thread, not too small, within the memory of a task.
+    """Rows of a piece: some pieces per thread, as many for each, not too small, within the memory of a task.
 
     >>> piece_rows(10**6, 20, 8, 1e9), piece_rows(10**9, 100, 1000, 1e9), piece_rows(100, 20, 8, 1e9)
-    (31250, 200000, 4096)
+    (62500, 200000, 100)
     """
     rows = min(max(-(-n // (PER_THREAD * threads)), FEWEST_ROWS), max(1, HELD // width))
-    return int(max(1, min(max(rows, -(-n // MOST_PIECES)), limit // (8 * width))))
+    rows = int(max(1, min(max(rows, -(-n // MOST_PIECES)), limit // (8 * width))))
+    count = -(-n // rows)
+    whole = -(-count // threads) * threads
+    return -(-n // (whole if threads < count and whole <= MOST_PIECES else count))
 
 
 def pieces_of(lengths: list[int], rows: int) -> list[list[tuple[int, slice]]]:
-    """Blocks in pieces of a limited number of rows: large blocks are cut evenly, small neighbours are taken together.
+    """Blocks in even pieces of a limited number of rows: large blocks are cut, small neighbours are taken together.
 
     >>> pieces_of([4, 0, 3, 10], 8)
     [[(0, slice(0, 4, None)), (2, slice(0, 3, None))], [(3, slice(0, 5, None))], [(3, slice(5, 10, None))]]
+    >>> [len(piece) for piece in pieces_of([2] * 6, 9)]
+    [3, 3]
     """
     pieces: list[list[tuple[int, slice]]] = []
-    room = 0
-    for block, length in enumerate(lengths):
-        if length > rows:
-            ends = np.linspace(0, length, -(-length // rows) + 1).astype(int).tolist()
-            pieces += [[(block, slice(a, b))] for a, b in pairwise(ends)]
-            room = 0
-        elif length:
-            if length > room:
-                pieces.append([])
-                room = rows
-            pieces[-1].append((block, slice(0, length)))
-            room -= length
+    filled = [(block, length) for block, length in enumerate(lengths) if length]
+    for large, run in groupby(filled, lambda pair: pair[1] > rows):
+        if large:
+            for block, length in run:
+                ends = np.linspace(0, length, -(-length // rows) + 1).astype(int).tolist()
+                pieces += [[(block, slice(a, b))] for a, b in pairwise(ends)]
+        else:
+            small = list(run)
+            count = len(_together(small, rows, np.inf))
+            pieces += _together(small, rows, sum(length for _, length in small) / count)
+    return pieces
+
+
+def _together(blocks: list[tuple[int, int]], rows: int, share: float) -> list[list[tuple[int, slice]]]:
+    """Neighbours in pieces of about `share` rows, at most `rows`."""
+    pieces: list[list[tuple[int, slice]]] = []
+    room = end = 0
+    for block, length in blocks:
+        if length > room or end + length / 2 > share * len(pieces):
+            pieces.append([])
+            room = rows
+        pieces[-1].append((block, slice(0, length)))
+        room -= length
+        end += length
     return pieces
 
 
