@@ -3,7 +3,7 @@
     python benchmarks/batches.py                        # n = 1e5, 1e6, 1e7: about ten minutes on two cores
     python benchmarks/batches.py --quick                # seconds, small sizes: does it run?
     python benchmarks/batches.py --most 1000000         # up to this number of rows
-    python benchmarks/batches.py --out FILE --plot PNG  # also write the figures as JSON, and draw the times
+    python benchmarks/batches.py --plot PNG             # also draw the times (needs matplotlib)
 
 The rows are those of `scale.py`, float32, d = 20, in a folder of files of a million rows each. Every fit runs in a
 process of its own, on 1 000 centres, within a budget of 2 GB, after a small fit that compiles and loads everything.
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from measure import alone, draw_growth, held, judge, machine, sizes_parser, table, timed
+from measure import alone, curves, heading, held, judge, machine, sizes_parser, table, timed
 from scale import ALPHA, SIGMA, TEST, D, data
 
 SIZES, QUICK = (100_000, 1_000_000, 10_000_000), (2_000, 20_000)
@@ -67,8 +67,6 @@ def main() -> None:
     for n in QUICK if args.quick else [n for n in SIZES if n <= args.most]:
         runs.append(run(n))
         print(runs[-1], flush=True)
-        if args.out:
-            Path(args.out).write_text(json.dumps(runs, indent=1) + "\n")
     rows = [
         [
             f"{r['n']:,.0f}",
@@ -79,14 +77,16 @@ def main() -> None:
         ]
         for r in runs
     ]
+    title, last = f"From Parquet, {CENTERS:,} centres, {D} columns", runs[-1]
+    heading(title)
     table(["rows", "time", "µs per row", "MB", "error"], rows)
-    if args.plot:
-        n, seconds = [r["n"] for r in runs], [r["seconds"] for r in runs]
-        lines = {"measured": ("s-", seconds), "proportional to the rows": ("k:", [seconds[-1] * i / n[-1] for i in n])}
-        draw_growth(args.plot, f"From Parquet, {CENTERS:,} centres, {D} columns", n, lines)
+    lines = {
+        "measured": [(r["n"], r["seconds"]) for r in runs],
+        "proportional to the rows": [(r["n"], last["seconds"] * r["n"] / last["n"]) for r in runs],
+    }
+    curves(title, "rows", "seconds of fit", lines, args.plot)
     if not args.quick and len(runs) > 1:
-        first, last = runs[0], runs[-1]
-        linear = last["n"] / first["n"] * first["seconds"] / last["seconds"]
+        linear = last["n"] / runs[0]["n"] * runs[0]["seconds"] / last["seconds"]
         judge([("the time per row of the first in units of that of the last", linear, 0.5)])
 
 

@@ -148,24 +148,6 @@ def run(python: str, name: str, setting: float, n: int) -> tuple[float, float] |
     return float(seconds), float(error)
 
 
-def draw(runs: dict[str, list[tuple[float, float]]], n: int, path: str) -> None:
-    """Error against time, a line for each library."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for name, points in runs.items():
-        axes.loglog(*zip(*sorted(points), strict=True), "o-", label=name)
-    axes.set(
-        xlabel="seconds of fit", ylabel="error on new points", title=f"{n:,} rows, {D} columns, one kernel and alpha"
-    )
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     peers = os.environ.get("MERCER_PEERS", sys.executable)
@@ -178,7 +160,7 @@ def main() -> None:
     if args.child:
         child(**json.loads(args.child))
         return
-    from measure import compared, heading, judge, machine, table
+    from measure import compared, curves, heading, judge, machine, table
 
     machine()
     n, runs, rows = QUICK if args.quick else args.rows, dict[str, list[tuple[float, float]]](), []
@@ -192,8 +174,11 @@ def main() -> None:
             runs.setdefault(name, []).append(result)
             what = f"tolerance {setting:g}" if setting < 1 else f"{setting:,.0f} points"
             rows.append([name, what, f"{result[0]:.1f} s", f"{result[1]:.4f}"])
-    heading(f"Kernel ridge, {n:,} rows, {D} columns, one kernel and alpha")
+    title = f"Kernel ridge, {n:,} rows, {D} columns, one kernel and alpha"
+    heading(title)
     table(["library", "run", "time", "error"], rows)
+    lines = {name: sorted(points) for name, points in runs.items()}
+    curves(title, "seconds of fit", "error on new points", lines, args.plot)
     targets = []
     for name, goal in GOALS.items():
         if name not in runs:
@@ -206,8 +191,6 @@ def main() -> None:
             compared(f"Kernel ridge to the error of {name}, {n:,} rows", {"Mercer": min(ours), name: seconds}, size=n)
     if not args.quick:
         judge(targets)
-    if args.plot:
-        draw(runs, n, args.plot)
 
 
 if __name__ == "__main__":

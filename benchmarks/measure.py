@@ -102,23 +102,25 @@ def sizes_parser(description: str | None, most: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--most", type=int, default=most, help="the largest number of rows")
-    parser.add_argument("--plot", help="draw the times to this file")
-    parser.add_argument("--out", help="write the figures as JSON to this file")
+    parser.add_argument("--plot", help="also draw the times to this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser
 
 
-def draw_growth(path: str, title: str, rows: list[float], lines: dict[str, tuple[str, list[float]]]) -> None:
-    """Seconds by the number of rows, both in logarithms: each line is (style, seconds) by its label."""
+def curves(title: str, x: str, y: str, lines: dict[str, list[tuple[float, float]]], path: str | None = None) -> None:
+    """Record lines of points by their labels, in logarithms, which the page draws; also draw them to a file."""
+    results.add("curves", {"title": title, "x": x, "y": y, "lines": lines})
+    if path is None:
+        return
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for label, (style, seconds) in lines.items():
-        axes.loglog(rows, seconds, style, label=label)
-    axes.set(xlabel="rows", ylabel="seconds of fit", title=title)
+    for label, points in lines.items():
+        axes.loglog(*zip(*points, strict=True), "o-", label=label)
+    axes.set(xlabel=x, ylabel=y, title=title)
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=120)

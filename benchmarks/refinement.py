@@ -1,12 +1,12 @@
 """Does the whole kernel, refined block by block, lower the error of centres within a given time?
 
-    python benchmarks/refinement.py                                   # a million rows, 1 000 centres, 30 minutes
+    python benchmarks/refinement.py                                   # a million rows, 1 000 centres, 35 minutes
     python benchmarks/refinement.py --rows 200000 --centers 2000 --seconds 300
     python benchmarks/refinement.py --quick                           # seconds, small: does it run?
-    python benchmarks/refinement.py --plot error.png                  # error against time, by several limits
+    python benchmarks/refinement.py --plot error.png                  # also draw error against time (needs matplotlib)
 
-The rows are those of `scale.py`. The error is that of 5 000 other points, against the target without noise. With
-`--plot` the refinement runs with a quarter, a half and all of the seconds, each from the beginning.
+The rows are those of `scale.py`. The error is that of 5 000 other points, against the target without noise. The
+refinement runs with a quarter and with all of the seconds, each time from the beginning.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import warnings
 import numpy as np
 
 import mercer as mc
-from measure import judge, machine, table, timed
+from measure import curves, heading, judge, machine, table, timed
 from scale import ALPHA, BUDGET, SIGMA, TEST, data
+
+SHARES = (0.25, 1.0)
 
 
 def main() -> None:
@@ -42,22 +44,13 @@ def main() -> None:
         took, _ = timed(model.fit, X, y)
         return took, float(np.sqrt(np.mean((model.predict(Z) - f) ** 2))), str(model.status_)
 
-    shares = (0.25, 0.5, 1.0) if args.plot else (1.0,)
-    runs = [fitted("nystrom", None), *(fitted("blocks", share * seconds) for share in shares)]
+    runs = [fitted("nystrom", None), *(fitted("blocks", share * seconds) for share in SHARES)]
+    title = f"{n:,} rows: {m:,} centres, refined by blocks of the whole kernel"
+    heading(title)
     table(["time", "error", "status"], [[f"{took:.1f} s", f"{error:.4f}", words] for took, error, words in runs])
-    judge([("the error of centres in units of the refined one", runs[0][1] / runs[-1][1], 1.0)])
-    if args.plot:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-        axes.semilogx([run[0] for run in runs], [run[1] for run in runs], "o-")
-        axes.annotate(f"{m:,} centres", runs[0][:2], textcoords="offset points", xytext=(6, 4))
-        axes.set(xlabel="seconds", ylabel="error on new points", title=f"{n:,} rows, refined by blocks")
-        axes.grid(alpha=0.3)
-        figure.savefig(args.plot, dpi=120)
+    curves(title, "seconds of fit", "error on new points", {"Mercer": [run[:2] for run in runs]}, args.plot)
+    if not args.quick:
+        judge([("the error of centres in units of the refined one", runs[0][1] / runs[-1][1], 1.0)])
 
 
 if __name__ == "__main__":

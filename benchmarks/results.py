@@ -81,13 +81,13 @@ def started() -> None:
         _held.update(
             date=datetime.now(UTC).strftime("%Y-%m-%d"), commit=commit(), machine=machine(),
             clock="processor time of one thread" if os.environ.get(BUSY) else "time on the clock",
-            load=[round(os.getloadavg()[0], 1)], tables=[], comparisons=[],
+            load=[round(os.getloadavg()[0], 1)], tables=[], comparisons=[], curves=[],
         )  # fmt: skip
         _write()
 
 
 def add(kind: str, value: dict[str, Any]) -> None:
-    """Add a table or a comparison."""
+    """Add a table, a comparison or curves."""
     if _held:
         _held[kind].append(value)
         _write()

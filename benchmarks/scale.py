@@ -1,30 +1,42 @@
 """Kernel ridge from a thousand to ten million rows: the plan beside the fit, and the whole kernel beside centres.
 
-    python benchmarks/scale.py                      # n = 1e3 … 1e7: about an hour on two cores
-    python benchmarks/scale.py --quick              # seconds, small sizes: does it run?
+    python benchmarks/scale.py                      # n = 1e3 … 1e7, and every solver: about an hour on two cores
+    python benchmarks/scale.py --quick              # a minute, small sizes: does it run?
     python benchmarks/scale.py --most 1000000       # up to this number of rows
     python benchmarks/scale.py --plot scale.png     # also draw predicted and measured times (needs matplotlib)
 
 Points are float32, d = 20, of which 5 matter most; the target is a noisy sum of waves and products. Each fit runs in a
-process of its own, within a budget of 2 GB, after a small fit that compiles and loads everything. Memory is the peak of
-that process minus its memory before the fit. The error is that of 5 000 other points, against the target without noise.
-The whole kernel of 100 000 rows is compared with 2 000 centres. Targets are judged at full size only.
+process of its own, within a budget of 2 GB, after small fits that compile and load everything. First the solver that is
+chosen for growing numbers of rows; then every solver by its name, rows in batches, and a grid of frequencies (two
+columns). Memory is the peak of that process minus its memory before the fit. The error is that of 5 000 other points,
+against the target without noise. The whole kernel of 100 000 rows is compared with 2 000 centres. Targets are judged at
+full size only.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
+import warnings
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from measure import alone, compared, heading, judge, machine, peak, table, timed
+from measure import alone, clock, curves, heading, judge, machine, peak, sizes_parser, table, timed
 
 D, SIGMA, ALPHA, TEST, BUDGET = 20, 2.0, 0.1, 5_000, "2 GB"
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 QUICK = (500, 2_000, 4_000)
 COMPARED, CENTERS = 100_000, 2_000
+SOLVERS: dict[str, dict[str, Any]] = {
+    "a Cholesky factor": {"n": 10_000, "solver": "cholesky"},
+    "every alpha, by leave-one-out": {"n": 3_000, "alpha": "loo"},
+    "iterations": {"n": 20_000, "solver": "cg"},
+    "frequencies": {"n": 1_000_000, "solver": "fourier", "columns": 2, "sigma": 0.3},
+    "batches, 1,000 centres": {"n": 1_000_000, "n_centers": 1_000, "batches": True},
+    "1,000 centres, then blocks": {"n": 100_000, "n_centers": 1_000, "solver": "blocks", "max_passes": 3},
+}
+"""Fits whose solver is named: rows, and options that differ."""
 
 
 def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,26 +51,36 @@ def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 FIGURES = ["n", "rank", "centers", "predicted", "seconds", "predicted_mb", "mb", "error", "residual"]
 
 
-def child(n: int, centers: int, budget: str) -> None:
+def child(n: int, budget: str, columns: int = D, sigma: float = SIGMA, batches: bool = False, **options: Any) -> None:
     """Plan and fit once, in this process, and print the `FIGURES`."""
     import mercer as mc
 
-    warm, y, _ = data(1_500, 2)
-    for small in ("20 MB", "4 MB", "300 kB"):
-        mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, budget=small).fit(warm, y)
-    X, y, _ = data(n, 0)
-    Z, _, f = data(TEST, 1)
-    fitted = mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, n_centers=centers or None, budget=budget)
+    warnings.simplefilter("ignore")  # blocks end at their limit
+
+    def model(budget: str) -> Any:
+        return mc.KernelRidge(mc.Gaussian(sigma), **{"alpha": ALPHA, "budget": budget} | options)
+
+    def rows(n: int, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        X, y, f = data(n, seed)
+        return (mc.Batches(X) if batches else X[:, :columns].astype(np.float64) if columns < D else X), y, f
+
+    warm, y, _ = rows(1_500, 2)
+    for small in ("20 MB", "4 MB", "300 kB") if len(options) == 0 else ("200 MB",):
+        model(small).set_params(**{"n_centers": 100} if "n_centers" in options else {}).fit(warm, y)
+    X, y, _ = rows(n, 0)
+    fitted = model(budget)
     mb, (seconds, _) = peak(lambda: timed(fitted.fit, X, y))
-    plan = mc.plan(fitted, X)
-    error = float(np.sqrt(np.mean((fitted.predict(Z) - f) ** 2)))
+    with mock.patch("time.perf_counter", clock):
+        plan = mc.plan(fitted, data(n, 0)[0] if batches else X)
+    Z, _, f = data(TEST, 1)
+    error = float(np.sqrt(np.mean((fitted.predict(Z[:, :columns]) - f) ** 2)))
     predicted = plan.seconds, seconds, plan.nbytes / 1e6, mb
     print(n, plan.rank, plan.centers, *predicted, error, fitted.residual_)
 
 
-def run(n: int, centers: int, budget: str) -> dict[str, float]:
+def run(**order: Any) -> dict[str, float]:
     """The figures of one fit in a process of its own."""
-    return dict(zip(FIGURES, alone(__file__, {"n": n, "centers": centers, "budget": budget}), strict=True))
+    return dict(zip(FIGURES, alone(__file__, order), strict=True))
 
 
 def how(run: dict[str, float]) -> str:
@@ -68,58 +90,50 @@ def how(run: dict[str, float]) -> str:
     return f"iterations, {run['rank']:,.0f} pivoted columns" if run["rank"] else "a Cholesky factor"
 
 
-def row(run: dict[str, float]) -> list[str]:
+def row(run: dict[str, float], solver: str) -> list[str]:
     """A line of the table."""
     times = [f"{run[key]:.2f} s" for key in ("predicted", "seconds")]
-    rest = [f"{run['predicted'] / run['seconds']:.2f}", f"{run['predicted_mb']:.0f}", f"{run['mb']:.0f}"]
-    return [f"{run['n']:,.0f}", how(run), *times, *rest, f"{run['error']:.4f}"]
+    memory = [f"{run[key]:.0f}" for key in ("predicted_mb", "mb")]
+    ratios = [f"{run['predicted'] / run['seconds']:.2f}", f"{run['predicted_mb'] / run['mb']:.2f}"]
+    return [f"{run['n']:,.0f}", solver, *times, ratios[0], *memory, ratios[1], f"{run['error']:.4f}"]
 
 
-def draw(runs: list[dict[str, float]], path: str) -> None:
-    """Predicted and measured seconds by the number of rows."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    n = [run["n"] for run in runs]
-    axes.loglog(n, [run["predicted"] for run in runs], "o--", label="predicted")
-    axes.loglog(n, [run["seconds"] for run in runs], "s-", label="measured")
-    axes.set(xlabel="rows", ylabel="seconds of fit", title=f"Kernel ridge within {BUDGET}, {D} columns")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
+def right(run: dict[str, float], predicted: str, measured: str) -> float:
+    """The ratio of prediction and measurement that is at most one."""
+    ratio = run[predicted] / run[measured]
+    return min(ratio, 1.0 / ratio)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest number of rows")
-    parser.add_argument("--plot", help="draw the times to this file")
-    parser.add_argument("--out", help="write the figures as JSON to this file")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = sizes_parser(__doc__, SIZES[-1]).parse_args()
     if args.child:
         child(**json.loads(args.child))
         return
     machine()
     sizes = QUICK if args.quick else tuple(n for n in SIZES if n <= args.most)
     budget = "40 MB" if args.quick else BUDGET
-    runs = [run(n, 0, budget) for n in sizes]
-    head = ["rows", "solver", "predicted", "measured", "ratio", "predicted MB", "MB", "error"]
-    heading(f"Kernel ridge within {budget}, {D} columns: plan and fit")
-    table(head, [row(r) for r in runs])
-    for r in runs:
-        compared(f"Kernel ridge within {budget}, {D} columns, float32", {"Mercer": r["seconds"]}, size=r["n"])
-    if args.out:
-        Path(args.out).write_text(json.dumps(runs, indent=1))
-    if args.plot:
-        draw(runs, args.plot)
-    targets = [(f"{r['n']:,.0f} rows, predicted/measured time, or its inverse", right(r), 0.5) for r in runs]
+    runs = [run(n=n, budget=budget) for n in sizes]
+    named = {
+        words: run(**{"budget": BUDGET} | options | {"n": 2_000 if args.quick else options["n"]})
+        for words, options in SOLVERS.items()
+        if options["n"] <= args.most
+    }
+    head = ["rows", "solver", "predicted", "measured", "ratio", "predicted MB", "MB", "ratio", "error"]
+    title = f"Kernel ridge within {budget}, {D} columns: plan and fit"
+    heading(title)
+    table(head, [*(row(r, how(r)) for r in runs), *(row(r, words) for words, r in named.items())])
+    lines = {
+        label: [(r["n"], r[key]) for r in runs] for label, key in (("predicted", "predicted"), ("measured", "seconds"))
+    }
+    curves(title, "rows", "seconds of fit", lines, args.plot)
+    targets = [
+        (f"{r['n']:,.0f} rows, {words}: predicted/measured {what}, or its inverse", right(r, *keys), 0.5)
+        for words, r in [*((how(r), r) for r in runs), *named.items()]
+        for what, keys in (("time", ("predicted", "seconds")), ("memory", ("predicted_mb", "mb")))
+    ]
     whole = next((r for r in runs if r["n"] == (QUICK[-1] if args.quick else COMPARED)), None)
     if whole is not None:
-        few = run(int(whole["n"]), 100 if args.quick else CENTERS, budget)
+        few = run(n=int(whole["n"]), n_centers=100 if args.quick else CENTERS, budget=budget)
         words = f"the whole kernel takes {whole['seconds']:.1f} s to the error {whole['error']:.4f} (residual "
         words += f"{whole['residual']:.1e}), {how(few)} take {few['seconds']:.1f} s to {few['error']:.4f}"
         print(f"{whole['n']:,.0f} rows: {words}.\n")
@@ -128,12 +142,6 @@ def main() -> None:
         )
     if not args.quick:
         judge(targets)
-
-
-def right(run: dict[str, float]) -> float:
-    """The ratio of predicted and measured time that is at most one."""
-    ratio = run["predicted"] / run["seconds"]
-    return min(ratio, 1.0 / ratio)
 
 
 if __name__ == "__main__":

@@ -241,8 +241,8 @@ def bars(rows: list[tuple[str, float]], look: str, width: float = 7.6) -> Any:
     return figure
 
 
-def lines(task: str, libraries: dict[str, list[tuple[float, float]]], look: str) -> Any:
-    """A figure of seconds by size, both logarithmic, one line for each library with its name at the end."""
+def lines(task: str, libraries: dict[str, list[Any]], look: str, x: str = "rows", y: str = "seconds") -> Any:
+    """A figure of points in logarithms, such as seconds by size, one line for each library."""
     import matplotlib.pyplot as plt
 
     import mercer as mc
@@ -256,7 +256,7 @@ def lines(task: str, libraries: dict[str, list[tuple[float, float]]], look: str)
                 *zip(*points), marker=marks[number % len(marks)], ms=4, color=colour, lw=2 if number == 0 else 1.3,
                 label=library,
             )  # fmt: skip
-        axes.set(xlabel="rows", ylabel="seconds")
+        axes.set(xlabel=x, ylabel=y)
         axes.set_title(task, fontsize=9)
         axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
@@ -372,6 +372,11 @@ def pages() -> dict[str, str]:
             for look in ("light", "dark"):
                 result[f"images/benchmarks/{name}-{number}-{look}.svg"] = drawn(lines(task, growing[task], look))
             text += image(f"{name}-{number}", f"Seconds by the number of rows: {task}")
+        for number, one in enumerate(curve for job in jobs for curve in records[job].get("curves", [])):
+            for look in ("light", "dark"):
+                figure = lines(one["title"], one["lines"], look, one["x"], one["y"])
+                result[f"images/benchmarks/{name}-curve-{number}-{look}.svg"] = drawn(figure)
+            text += image(f"{name}-curve-{number}", f"{one['y'].capitalize()} by {one['x']}: {one['title']}")
         text += measured(here, records)
         for job in jobs:
             machine, numbers, date = where(records[job])
