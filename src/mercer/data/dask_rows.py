@@ -19,15 +19,15 @@ from mercer.data.frames import rows as rows_of
 from mercer.data.sampling import Drawn
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
-from mercer.memory import HELD
 from mercer.words import show_bytes
 
 Index = NDArray[np.int64]
 Keyed = tuple[Array, Index, Any]
 PER_THREAD = 2
 """Pieces for each thread of the cluster: a slow one may give work away. Every piece costs some milliseconds a pass."""
-FEWEST_ROWS, MOST_PIECES = 4096, 5000
-"""Smaller pieces cost more to schedule than to compute; more pieces make graphs of more than 10 MB."""
+FEWEST_ROWS, MOST_PIECES, MOST_NUMBERS = 4096, 5000, 2**24
+"""Smaller pieces cost more to schedule than to compute; more pieces make graphs of more than 10 MB; larger pieces (128
+MB) take long to move to another worker."""
 
 
 class DaskRows(Batches):
@@ -269,7 +269,7 @@ def piece_rows(n: int, width: int, threads: int, limit: float) -> int:
     >>> piece_rows(10**6, 20, 8, 1e9), piece_rows(10**9, 100, 1000, 1e9), piece_rows(100, 20, 8, 1e9)
     (62500, 200000, 100)
     """
-    rows = min(max(-(-n // (PER_THREAD * threads)), FEWEST_ROWS), max(1, HELD // width))
+    rows = min(max(-(-n // (PER_THREAD * threads)), FEWEST_ROWS), max(1, MOST_NUMBERS // width))
     rows = int(max(1, min(max(rows, -(-n // MOST_PIECES)), limit // (8 * width))))
     count = -(-n // rows)
     whole = -(-count // threads) * threads
