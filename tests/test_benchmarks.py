@@ -18,6 +18,7 @@ measure.machine()
 measure.heading("Sums")
 measure.table(["", "seconds"], [["Mercer", "0.1"], ["peer", "0.3"]])
 measure.compared("sum", {"Mercer": 0.1, "peer": 0.3, "gone": float("nan")}, size=10)
+measure.curves("Sums", "rows", "seconds", {"Mercer": [(10, 0.1), (20, 0.2)]}, "sums.png")
 measure.judge([("× peer", 3.0, 2.0), ("× best", 0.5, 1.0), ("× gone", float("nan"), 1.0)])
 """
 
@@ -68,6 +69,9 @@ def test_a_run_keeps_results_and_goes_on_where_it_was(bench, results, monkeypatc
     assert record["clock"] == "processor time of one thread"
     assert record["command"] == "python benchmarks/good.py"
     assert record["comparisons"] == [{"task": "sum", "size": 10, "seconds": {"Mercer": 0.1, "peer": 0.3}}]
+    lines = {"Mercer": [[10, 0.1], [20, 0.2]]}
+    assert record["curves"] == [{"title": "Sums", "x": "rows", "y": "seconds", "lines": lines}]
+    assert (results.parent / "sums.png").stat().st_size > 1000
     assert record["tables"][0]["title"] == "Sums"
     assert [target["what"] for target in record["tables"][0]["targets"]] == ["× peer", "× best"]
     monkeypatch.setattr(bench, "run", lambda *_: pytest.fail("a job with a result was run again"))
@@ -95,6 +99,8 @@ def test_the_page_has_ratios_growth_and_where_each_was_measured(bench, monkeypat
     sizes = [{"task": "fit", "size": n, "seconds": {"Mercer": n / 1e3, "Mercer, small": 1.0, "peer": n / 500}}
              for n in (10, 100, 1000)]  # fmt: skip
     records = {"ridge-1": record(1.0, *sizes[:2]), "ridge-2": record(9.0, sizes[2]), "other": record(0.0)}
+    curve = {"title": "error", "x": "seconds", "y": "error", "lines": {"Mercer": [[1, 0.5], [2, 0.4]]}}
+    records["other"]["curves"] = [curve]
     found = bench_pages.ratios(records)
     assert len(found) == 3  # Mercer beside itself is no comparison
     assert all(math.isclose(one.ratio, 2.0) for one in found)
@@ -103,7 +109,8 @@ def test_the_page_has_ratios_growth_and_where_each_was_measured(bench, monkeypat
     monkeypatch.setattr(bench_pages, "files", lambda: records)
     monkeypatch.setattr(bench_pages, "drawn", lambda figure: "<svg/>")
     monkeypatch.setattr(bench_pages, "bars", lambda rows, look, width: None)
-    monkeypatch.setattr(bench_pages, "lines", lambda task, libraries, look: None)
+    drawings = []
+    monkeypatch.setattr(bench_pages, "lines", lambda *curve: drawings.append(curve))
     pages = bench_pages.pages()
     text = pages["understand/benchmarks.md"]
     row = next(line for line in text.splitlines() if line.startswith("| fit, 1 000 rows | peer | 2.0× |"))
@@ -114,6 +121,9 @@ def test_the_page_has_ratios_growth_and_where_each_was_measured(bench, monkeypat
     assert "3 targets are missed" in text
     assert "## Other" in text
     assert "a\\|b" in text
+    assert ("error", curve["lines"], "dark", "seconds", "error") in drawings
+    assert "images/benchmarks/other-curve-0-dark.svg" in pages
+    assert "Error by seconds: error" in text
     assert {"images/benchmarks/kernel-ridge-exact-dark.svg", "images/benchmarks/kernel-ridge-exact-0-light.svg"} <= set(
         pages
     )
