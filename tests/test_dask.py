@@ -49,7 +49,7 @@ def data():
 def small(monkeypatch):
     """Pieces of at most 64 rows, on two threads."""
     monkeypatch.setattr(dask_rows, "FEWEST_ROWS", 8)
-    monkeypatch.setattr(dask_rows, "HELD", 64 * D)
+    monkeypatch.setattr(dask_rows, "MOST_NUMBERS", 64 * D)
     with dask.config.set(num_workers=2):
         yield
 
@@ -538,7 +538,7 @@ def cluster(tmp_path, monkeypatch):
 def test_a_cluster_of_processes(cluster, small, iterated, monkeypatch, tmp_path, capsys):
     """One cluster for all: processes take seconds to start."""
     client, scheduler = cluster
-    monkeypatch.setattr(dask_rows, "HELD", 128 * D)
+    monkeypatch.setattr(dask_rows, "MOST_NUMBERS", 128 * D)
     X, y, w = data()
     rows = da.from_array(X, chunks=(100, D))
     settings = {**SOME, "n_centers": 8, "fit_intercept": True, "tol": 1e-8}

@@ -139,6 +139,12 @@ def test_the_time_follows_the_work():
     ways = [predict(large, centred, SPEED, FLAT, tol=1e-3, centers=100, stored=kept) for kept in (False, True)]
     assert ways[1].seconds < 0.6 * ways[0].seconds
     assert ways[1].nbytes - ways[0].nbytes == 4 * 10**7 * 100
+    # Blocks take the passes that are allowed.
+    once, often = (
+        predict(replace(size, n=10**6), Choice("blocks", ""), SPEED, FLAT, tol=1e-3, centers=100, max_passes=k)
+        for k in (1, 5)
+    )
+    assert often.seconds - once.seconds == pytest.approx(4 * prediction.STEP_OVERHEAD * 10**12 * SPEED.rows[4])
     # A smaller penalty or tolerance takes more iterations, up to the limit.
     decay = Spectrum(100.0 / np.arange(1.0, 101.0) ** 2)
     counts = [
@@ -147,6 +153,7 @@ def test_the_time_follows_the_work():
     ]
     assert counts == sorted(counts)
     assert counts[0] < counts[1] < counts[2] < counts[3] == 100
+    assert predict(size, beyond, SPEED, decay, tol=1e-6, centers=0, max_passes=3).iterations == 3
 
 
 @pytest.mark.thorough

@@ -137,7 +137,8 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     speed = measure(few, targets)
     fits = total * centers * size.rounded.itemsize <= STORED_SHARE * limit
     stored = fits and few.worth_storing(size.rounded)
-    predicted = predict(size, choice, speed, spectrum, tol=tol, centers=centers, stored=stored)
+    limits: dict[str, Any] = {"tol": tol, "max_passes": model.max_passes}
+    predicted = predict(size, choice, speed, spectrum, centers=centers, stored=stored, **limits)
     took, nbytes = predicted.seconds, predicted.nbytes
     if by_rule and centers:  # the features of all rows, their spectrum, and the path
         took += total * centers * (speed.fill[8] + 4 * centers * speed.add[8]) + centers**3 * speed.eigen

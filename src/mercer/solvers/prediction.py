@@ -160,7 +160,15 @@ def steps(condition: float, tol: float) -> int:
 
 
 def predict(
-    size: Size, choice: Choice, speed: Speed, spectrum: Spectrum, *, tol: float, centers: int, stored: bool = False
+    size: Size,
+    choice: Choice,
+    speed: Speed,
+    spectrum: Spectrum,
+    *,
+    tol: float,
+    centers: int,
+    stored: bool = False,
+    max_passes: int | None = None,
 ) -> Prediction:
     """The time and the memory of the chosen solver; `stored` says whether K_nm of the centres is kept."""
     n, t, alphas = size.n, size.targets, len(size.alpha)
@@ -173,7 +181,7 @@ def predict(
     if choice.solver == "nystrom":
         return _nystrom(size, speed, tol, centers, stored)
     if choice.solver == "blocks":
-        first, passes = _nystrom(size, speed, tol, centers, stored), blocks.PASSES
+        first, passes = _nystrom(size, speed, tol, centers, stored), max_passes or blocks.PASSES
         seconds = first.seconds + STEP_OVERHEAD * passes * square * speed.rows[size.rounded.itemsize]
         return Prediction(seconds, first.nbytes + 8 * n * t * 8 + 2 * 8 * blocks.block_size(n) ** 2, passes)
     if choice.preconditioner == "factor":
@@ -190,7 +198,7 @@ def predict(
     columns = n * k * (speed.rows[item] + k / 2 * speed.add[item]) + alphas * n * k * k / 2 * speed.add[8]
     apply = 2 * n * k * t * speed.fetch
     if choice.low_memory:
-        iterations = min(iterations, PASSES * alphas)
+        iterations = min(iterations, (max_passes or PASSES) * alphas)
         seconds = columns + iterations * (square * speed.product[item] + apply)
         return Prediction(
             seconds + 2 * alphas * square * speed.product[8], item * n * (k + 256) + 8 * k * k + vectors, iterations
