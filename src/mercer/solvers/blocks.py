@@ -33,10 +33,10 @@ centres gave it.
 Rathore, Frangella, Yang, Dereziński and Udell, *Have ASkotch: a neat solution for large-scale kernel ridge regression*
 (2024). There the damping is alpha and the smallest of the 100 eigenvalues of a randomised low-rank approximation of
 K̃_BB, a power iteration finds the step, and mu is alpha. Here the damping is the same with b/4 eigenvalues instead of
-100, and the block is factorised whole: up to `MOST` rows that costs less than the rows of K, and its step is known. Of a
-block of 1 000 rows, 100 eigenvalues need about twice as many passes if the spectrum decays slowly (8 000 rows in 20
-columns, alpha = 0.1: the distance to the exact function after 8 passes is 0.066 with the approximation, 0.040 with the
-factor and 100 eigenvalues, and 0.016 with 250).
+100, and the block is factorised whole: up to `MOST` rows that costs less than the rows of K, and the step is known.
+With 100 eigenvalues of a block of 1 000 rows, a slowly decaying spectrum takes about twice as many passes (8 000 rows
+in 20 columns, alpha = 0.1: the distance to the exact function after 8 passes is 0.066 with the approximation, 0.040
+with the factor and 100 eigenvalues, and 0.016 with 250).
 """
 
 from __future__ import annotations
