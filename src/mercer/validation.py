@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.words import shown
@@ -114,6 +115,53 @@ number such as 0.
     raise _refusal(value, name, kind, alternative, advice or f"Pass a whole number such as {example}.", owner)
 
 
+def check_numbers(
+    value: Any,
+    required: str,
+    *,
+    shapes: Iterable[tuple[int, ...]] = (),
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+    advice: str,
+) -> NDArray[np.float64]:
+    """Numbers in an array: finite unless `infinite` allows ±∞, in a range, and of one of the shapes.
+
+    `required` is the first part of the message and `advice` the last one, because they depend on what the array is.
+
+    >>> check_numbers([0.5, 2], "Widths must be numbers > 0", shapes=[(), (2,)], above=0, advice="Pass two widths.")
+    array([0.5, 2. ])
+    >>> check_numbers([1.0, -1.0], "Widths must be numbers > 0", above=0, advice="Pass the scale of each column.")
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: Widths must be numbers > 0, got [1.0, -1.0]. Pass the scale of each column.
+    """
+    try:
+        numbers = real_numbers(value)
+        if numbers.dtype.kind not in "iufO":  # not flags, nor texts of digits
+            raise TypeError
+        numbers = numbers.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=shown(value), advice=advice) from None
+    if (allowed := list(shapes)) and numbers.shape not in allowed:
+        raise InvalidInput(required, got=f"shape {numbers.shape}", advice=advice)
+    right = _within(numbers, above, least, below, most) & (~np.isnan(numbers) if infinite else np.isfinite(numbers))
+    if not np.all(right):
+        raise InvalidInput(required, got=shown(value), advice=advice)
+    return numbers
+
+
+def real_numbers(values: Any) -> NDArray[Any]:
+    """The values as an array; a TypeError if one is complex, because NumPy would silently keep its real part."""
+    A = np.asarray(values)
+    if A.dtype.kind == "c" or (
+        A.dtype.kind == "O" and any(isinstance(v, (complex, np.complexfloating)) for v in A.flat)
+    ):
+        raise TypeError("complex numbers")
+    return A
+
+
 def check_choice(value: Any, name: str, choices: Iterable[str], *, alternative: str = "", advice: str = "") -> str:
     """One of several words.
 
@@ -199,14 +247,10 @@ def generator(random_state: Any, name: str = "random_state") -> np.random.Genera
         raise _refusal(random_state, name, kind, "None", advice) from None
 
 
-def _within(value: float, above: float | None, least: float | None, below: float | None, most: float | None) -> bool:
-    """Whether a number is in a range; NaN is in none but the one without ends."""
-    return bool(
-        (above is None or value > above)
-        and (least is None or value >= least)
-        and (below is None or value < below)
-        and (most is None or value <= most)
-    )
+def _within(value: Any, above: float | None, least: float | None, below: float | None, most: float | None) -> Any:
+    """Whether numbers are in a range, each by itself; NaN is in none but the one without ends."""
+    ends = ((np.greater, above), (np.greater_equal, least), (np.less, below), (np.less_equal, most))
+    return np.all([compare(value, end) for compare, end in ends if end is not None], axis=0)
 
 
 def _range(above: float | None, least: float | None, below: float | None, most: float | None) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.keys import keys_of
-from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
-from mercer.validation import is_whole_number
+from mercer.validation import is_whole_number, real_numbers
 from mercer.words import shown
 
 Array = NDArray[Any]

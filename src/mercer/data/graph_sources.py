@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from mercer.data.graph_arguments import finite_numbers
 from mercer.data.graphs import Graph
-from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
+from mercer.validation import real_numbers
 
 _NONE = object()  # an attribute that is not there
 _KNOWN: dict[type, str] = {}  # the library of every class that was seen

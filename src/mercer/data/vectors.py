@@ -12,18 +12,9 @@ from numpy.typing import NDArray
 from mercer.data.frames import arrays, column_names, is_frame
 from mercer.data.missing import missing_entries
 from mercer.errors import InvalidInput, InvalidType, MissingValues
+from mercer.validation import real_numbers
 
 Array = NDArray[Any]
-
-
-def real_numbers(values: Any) -> Array:
-    """The values as an array; a TypeError if one is complex, because NumPy would silently keep its real part."""
-    A = np.asarray(values)
-    if A.dtype.kind == "c" or (
-        A.dtype.kind == "O" and any(isinstance(v, (complex, np.complexfloating)) for v in A.flat)
-    ):
-        raise TypeError("complex numbers")
-    return A
 
 
 def not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:

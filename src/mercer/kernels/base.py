@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mercer import memory, threads
 from mercer.data.cluster import is_dask
 from mercer.data.points import Array, Points
-from mercer.data.vectors import as_vectors, real_numbers
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import costs, tiling
 from mercer.kernels.about import About
@@ -29,6 +29,7 @@ from mercer.kernels.algebra.proof import Proof, Unproven
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.spaces import VECTORS
+from mercer.validation import real_numbers
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.frames import is_frame
 from mercer.data.points import Array, Points, as_argument
-from mercer.data.vectors import as_vectors, real_numbers
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.kernels import costs, tiling
 from mercer.kernels.about import About, Argument
@@ -24,6 +24,7 @@ from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.spaces import ANY, Space
 from mercer.threads import spans, stopped, stripes
+from mercer.validation import real_numbers
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

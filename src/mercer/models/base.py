@@ -18,7 +18,6 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from mercer.data.batches import Batches
 from mercer.data.frames import arrays, column_names, is_frame, require_distinct_names, selected, unframed
 from mercer.data.points import Points, owned
-from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
@@ -27,6 +26,7 @@ from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vocabulary import suited
 from mercer.models.on_cluster import fitted_on_cluster, with_rows_of_dask
+from mercer.validation import check_numbers, real_numbers
 from mercer.words import count
 from mercer.words import shortened as shortened
 from mercer.words import shown as shown
@@ -468,14 +468,7 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
     """alpha as one penalty per target, shape (t,)."""
     sign = "> 0" if positive else "≥ 0"
     required = f"`alpha` must be a number {sign}, or one per target"
-    try:
-        a = np.asarray(real_numbers(alpha), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(alpha), advice="Pass a number such as 1.0.") from None
-    if isinstance(alpha, (bool, np.bool_)) or a.ndim > 1 or (a.ndim == 1 and a.shape != (t,)):
-        advice = f"Pass one number, or one for each of {count(t, 'target')}."
-        raise InvalidInput(required, got=repr(alpha), advice=advice)
-    if not np.isfinite(a).all() or (a < 0).any() or (positive and (a == 0).any()):
-        advice = "Pass the variance of the noise: the larger it is, the smoother the function."
-        raise InvalidInput(required, got=repr(alpha), advice=advice)
+    advice = f"Pass the variance of the noise of {count(t, 'target')}: the larger it is, the smoother the function."
+    least, above = (None, 0.0) if positive else (0.0, None)
+    a = check_numbers(alpha, required, shapes=((), (t,)), least=least, above=above, advice=advice)
     return np.broadcast_to(a, (t,)).copy()

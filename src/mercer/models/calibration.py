@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import targets
+from mercer.validation import check_numbers
 
 Matrix = NDArray[np.float64]
 
@@ -193,14 +194,10 @@ def calibration(
 
 def _promised(coverages: Any) -> tuple[float, ...]:
     """The coverages as numbers in (0, 1), at least one."""
-    try:
-        p = np.atleast_1d(np.asarray(coverages, dtype=np.float64))
-    except (TypeError, ValueError):
-        p = np.empty(0)
-    if p.ndim > 1 or not p.size or not ((p > 0) & (p < 1)).all():
-        raise InvalidInput(
-            "`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Pass shares such as (0.5, 0.9)."
-        )
+    required, advice = "`coverages` must be numbers in (0, 1)", "Pass shares such as (0.5, 0.9)."
+    p = np.atleast_1d(check_numbers(coverages, required, above=0, below=1, advice=advice))
+    if p.ndim > 1 or not p.size:
+        raise InvalidInput(required, got=f"shape {p.shape}", advice=advice)
     return tuple(p.tolist())
 
 

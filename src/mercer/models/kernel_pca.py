@@ -40,7 +40,7 @@ from mercer.solvers import principal as leading
 from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.principal import Principal
-from mercer.validation import check_choice, check_number, check_whole_number, generator
+from mercer.validation import check_choice, check_number, check_numbers, check_whole_number, generator
 
 INVERSES = ("distance", "regression", "nearest")
 NEIGHBOURS = 5
@@ -299,16 +299,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _scores(self, X: Any) -> Matrix:
         """Checked scores, shape (m, t)."""
         required = f"Scores must be finite numbers of shape (m, {self.n_components_})"
-        advice = "Pass the result of `transform`."
-        try:
-            Z = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(required, got=str(error), advice=advice) from None
-        if Z.ndim != 2 or Z.shape[1] != self.n_components_:
-            raise InvalidInput(required, got=f"shape {Z.shape}", advice=advice)
-        if not np.isfinite(Z).all():
-            raise InvalidInput(required, got="NaN or infinity", advice=advice)
-        return Z
+        shape = (len(X) if hasattr(X, "__len__") else 0, self.n_components_)
+        return check_numbers(X, required, shapes=[shape], advice="Pass the result of `transform`.")
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:

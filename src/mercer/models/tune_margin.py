@@ -32,6 +32,7 @@ from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.grid import Grid, GridCriterion, Mask, run_grid
 from mercer.tuning.ranges import held_names
 from mercer.tuning.trials import Measure, Tuned
+from mercer.validation import check_numbers
 
 CS = np.geomspace(0.1, 1000.0, 5)
 """The default grid of C; for a regression in units of the spread of its targets."""
@@ -255,14 +256,10 @@ def _with_lists(grid: Any) -> Any:
 
 def _penalties(values: Any) -> Matrix:
     """Values of C, ascending."""
-    try:
-        Cs = np.unique(np.atleast_1d(np.asarray(values, dtype=np.float64)))
-    except (TypeError, ValueError):
-        Cs = np.zeros(1)
-    if not len(Cs) or not (Cs > 0).all():
-        raise InvalidInput(
-            "Values of C must be > 0", got=shortened(values), advice="Pass numbers such as [0.1, 1.0, 10.0]."
-        )
+    required, advice = "Values of C must be > 0", "Pass numbers such as [0.1, 1.0, 10.0]."
+    Cs = np.unique(check_numbers(values, required, above=0, infinite=True, advice=advice))
+    if not len(Cs):
+        raise InvalidInput(required, got=shortened(values), advice=advice)
     return Cs
 
 

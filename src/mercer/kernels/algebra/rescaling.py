@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.data.points import Array, Points, as_argument, length
-from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels import costs
 from mercer.kernels.about import About, Argument
@@ -26,6 +25,7 @@ from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.vectors.arccosine import lengths
 from mercer.threads import spans
+from mercer.validation import real_numbers
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

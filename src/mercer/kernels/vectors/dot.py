@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
-from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
@@ -22,7 +21,7 @@ from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unp
 from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
-from mercer.validation import is_number
+from mercer.validation import is_number, real_numbers
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

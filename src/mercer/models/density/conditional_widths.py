@@ -18,6 +18,7 @@ from mercer.smoothing import density
 from mercer.tuning import bandwidth as rules
 from mercer.tuning.parzen_likelihood import loo
 from mercer.tuning.trials import Tuned
+from mercer.validation import check_numbers
 from mercer.words import count
 
 Float = NDArray[np.float64]
@@ -203,17 +204,8 @@ def _by_covariance(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choi
         C = rules.scott_covariance(joint, w)
     else:
         required = f"`covariance` must be a matrix of shape ({size}, {size}), x before t, or 'scott'"
-        try:
-            C = np.asarray(covariance, dtype=np.float64)
-        except (TypeError, ValueError):
-            advice = f"Pass a matrix such as 0.01 * np.eye({size})."
-            raise InvalidInput(required, got=shortened(covariance), advice=advice) from None
-        if C.shape != (size, size) or not np.isfinite(C).all():
-            raise InvalidInput(
-                required,
-                got=f"shape {C.shape}",
-                advice=f"Count {count(d, 'column')} of x and {count(size - d, 'target')}, all finite.",
-            )
+        advice = f"Count {count(d, 'column')} of x and {count(size - d, 'target')}, such as 0.01 * np.eye({size})."
+        C = check_numbers(covariance, required, shapes=[(size, size)], advice=advice)
     covariance_root(C, "covariance")
     A = C[:d, :d]
     root = covariance_root(A, "covariance")

@@ -21,7 +21,7 @@ from mercer.data.missing import refuse_missing
 from mercer.data.objects import object_array, object_matrix
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput, InvalidType
-from mercer.validation import is_whole_number
+from mercer.validation import check_numbers, is_whole_number
 
 Float = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -262,14 +262,9 @@ def category_widths(bandwidth: Any, table: MixedTable) -> list[float | None]:
     if bandwidth is None:
         return [None] * q
     required = f"`category_bandwidth` must be a number in [0, 1], or one for each of {q} categorical columns"
-    try:
-        widths = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (q,))
-    except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(bandwidth), advice="Pass a number such as 0.1.") from None
-    if isinstance(bandwidth, bool) or not ((widths >= 0) & (widths <= 1)).all():
-        raise InvalidInput(
-            required, got=repr(bandwidth), advice="Pass the share of the mass that a level gives to the others."
-        )
+    advice = "Pass the share of the mass that a level gives to the others, such as 0.1."
+    numbers = check_numbers(bandwidth, required, shapes=((), (1,), (q,)), least=0, most=1, advice=advice)
+    widths = np.broadcast_to(numbers, (q,))
     # with a larger width a level would keep less mass than it gives to another one
     tops = [widest(len(levels), ordered) for levels, ordered in zip(table.levels, table.ordered)]
     return [float(min(a, top)) for a, top in zip(widths, tops)]

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory, threads
-from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import Gaussian
-from mercer.models.base import shortened
 from mercer.models.density.cells import TAIL, CellMixtures, Cells, level
 from mercer.problems.root_finding import find_roots
 from mercer.smoothing import density
+from mercer.validation import check_numbers
 
 Float = NDArray[np.float64]
 
@@ -84,12 +83,6 @@ class Distribution:
 
 def numbers_of(values: Any, name: str) -> Float:
     """The values as float64 of any shape; NaN is refused."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if np.isnan(numbers).any():
-        raise InvalidInput(
-            f"`{name}` must hold numbers", got=shortened(values), advice="Remove missing values (NaN) first."
-        )
-    return numbers
+    return check_numbers(
+        values, f"`{name}` must hold numbers", infinite=True, advice="Remove missing values (NaN) first."
+    )

@@ -20,7 +20,7 @@ from mercer.tuning.parzen_likelihood import LIMIT, PRECISION, loo
 from mercer.tuning.quasi_newton import Evaluation
 from mercer.tuning.search import Criterion, GradientSearch
 from mercer.tuning.trials import LOO_LIKELIHOOD, Measure
-from mercer.validation import check_number
+from mercer.validation import check_number, check_numbers
 from mercer.words import count
 
 Float = NDArray[np.float64]
@@ -124,19 +124,9 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         )
     if callable(bandwidth):
         bandwidth = bandwidth(X)
-    try:
-        H = np.asarray(bandwidth, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(required, got=shortened(bandwidth), advice="Pass a number such as 0.5.") from None
-    if (
-        isinstance(bandwidth, bool)
-        or H.ndim > 2
-        or (H.ndim == 1 and len(H) != d)
-        or (H.ndim == 2 and H.shape != (d, d))
-    ):
-        advice = f"Pass one number, or one for each of {count(d, 'column')} of numbers."
-        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
-    if not np.isfinite(H).all() or (H.ndim < 2 and (H <= 0).any()):
+    advice = f"Pass one number such as 0.5, or one for each of {count(d, 'column')} of numbers."
+    H = check_numbers(bandwidth, required, shapes=((), (d,), (d, d)), advice=advice)
+    if H.ndim < 2 and (H <= 0).any():
         advice = "Pass widths > 0: a width of 0 would put all mass on the points."
         raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     if H.ndim < 2:

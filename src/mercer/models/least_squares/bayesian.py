@@ -34,7 +34,7 @@ from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.tuning import evidence
-from mercer.validation import check_choice, check_number, check_whole_number, generator
+from mercer.validation import check_choice, check_number, check_numbers, check_whole_number, generator
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -548,26 +548,15 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 def _broadcast(value: Any, one: tuple[int, ...], several: tuple[int, int], name: str) -> Matrix:
     """A number, a vector of shape `one` or a matrix of shape `several`, as a finite matrix of that shape."""
     required = f"`{name}` must be a finite number, or have shape {one}" + (f" or {several}" if several[1] > 1 else "")
-    try:
-        A = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(value), advice="Pass one entry per feature.") from None
-    if A.shape not in ((), one, several):
-        raise InvalidInput(required, got=f"shape {A.shape}", advice="Pass one entry per feature.")
-    if not np.isfinite(A).all():
-        raise InvalidInput(required, got="NaN or infinity", advice="Pass finite numbers; precision 0 is a flat prior.")
+    advice = "Pass one finite number per feature; precision 0 is a flat prior."
+    A = check_numbers(value, required, shapes=((), one, several), advice=advice)
     return np.broadcast_to(A[:, None] if A.shape == one else A, several)
 
 
 def _root(S: Any, M: int) -> Matrix:
     """G with S = GGᵀ."""
     required = f"`prior_covariance` must be a symmetric positive semidefinite matrix of shape ({M}, {M})"
-    try:
-        S = np.asarray(S, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(S), advice="Pass a matrix of numbers.") from None
-    if S.shape != (M, M) or not np.isfinite(S).all():
-        raise InvalidInput(required, got=f"an array of shape {S.shape}", advice="Pass one row per feature.")
+    S = check_numbers(S, required, shapes=[(M, M)], advice="Pass a matrix of finite numbers, one row per feature.")
     if not np.allclose(S, S.T, rtol=1e-10, atol=1e-12 * np.abs(S).max()):
         raise InvalidInput(required, got="an asymmetric matrix", advice="Pass (S + S.T)/2.")
     try:

@@ -56,7 +56,7 @@ from mercer.solvers.descent import KEPT, Minimum, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
 from mercer.solvers.step import Step
-from mercer.validation import check_choice, check_function, check_number, check_whole_number, generator
+from mercer.validation import check_choice, check_function, check_number, check_numbers, check_whole_number, generator
 from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
@@ -330,14 +330,8 @@ class FeaturePredictor(Predictor):
         required = f"`start` must hold {size} finite numbers: a weight per feature{last}"
         required += f", for each of {t} classes: shape ({size}, {t})" if t > 1 else ""
         advice = "Pass None to begin at a constant."
-        try:
-            start = np.asarray(self.start, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(required, got=str(error), advice=advice) from None
-        fits = start.shape == (size, t) or (t == 1 and start.shape == (size,))
-        if not fits or not np.isfinite(start).all():
-            raise InvalidInput(required, got=f"shape {np.shape(self.start)}", advice=advice)
-        start = start.reshape(size, t)
+        shapes = [(size, t), (size,)] if t == 1 else [(size, t)]
+        start = check_numbers(self.start, required, shapes=shapes, advice=advice).reshape(size, t)
         constants = start[-1] if self.fit_intercept else np.zeros(t)
         return space.from_weights(start[: space.size], constants)
 

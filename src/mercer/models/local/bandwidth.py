@@ -17,6 +17,8 @@ from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.base import shortened
 from mercer.tuning import bandwidth as rules
+from mercer.validation import check_numbers
+from mercer.words import count
 
 Matrix = NDArray[np.float64]
 
@@ -99,21 +101,16 @@ def by_rule(rule: str, similarity: Any, points: Points) -> Matrix:
 
 def with_bandwidth(similarity: Any, bandwidth: Any, points: Points) -> Similarity:
     """The similarity with this bandwidth: a number, or one per column."""
-    required = "`bandwidth` must be a finite number > 0, or one per column"
     if not isinstance(similarity, ByWidth):
         raise no_bandwidth(similarity, bandwidth)
-    try:
-        h = np.asarray(bandwidth, dtype=np.float64)
-    except (TypeError, ValueError):
-        advice = "Pass numbers, or the name of a rule: 'loo' or 'scott'."
-        raise InvalidInput(required, got=shortened(bandwidth), advice=advice) from None
     d = points.vectors().shape[1]
-    if isinstance(bandwidth, (bool, np.bool_)) or h.ndim > 1 or h.shape not in ((), (d,)):
-        advice = "Pass one number: there is 1 column." if d == 1 else f"Pass one number, or {d}: one per column."
-        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
-    if not (np.isfinite(h) & (h > 0)).all():
-        advice = "Pass the width of a neighbourhood, in the units of the columns."
-        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
+    h = check_numbers(
+        bandwidth,
+        "`bandwidth` must be a finite number > 0, or one per column",
+        shapes=((), (d,)),
+        above=0,
+        advice=f"Pass the width of a neighbourhood in {count(d, 'column')}, or the name of a rule: 'loo' or 'scott'.",
+    )
     return similarity.replace(sigma=float(h) if h.ndim == 0 else h)
 
 

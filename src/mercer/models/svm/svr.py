@@ -32,7 +32,7 @@ from mercer.models.svm.support import SupportVectorMachine, check_share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.step import Progress
-from mercer.validation import check_number
+from mercer.validation import check_number, check_numbers
 
 
 class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
@@ -330,17 +330,11 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     progress: Progress | None = None
 
     def _check(self) -> None:
-        try:
-            taus = np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
-        except (TypeError, ValueError):
-            taus = np.empty(0)
-        inside = taus.ndim == 1 and taus.size and ((taus > 0) & (taus < 1)).all()
-        if not inside or len(np.unique(taus)) < taus.size:
-            raise InvalidInput(
-                "`quantile` must be a number between 0 and 1, or several different ones",
-                got=shortened(self.quantile),
-                advice="Pass a number such as 0.5, which is the median.",
-            )
+        required = "`quantile` must be a number between 0 and 1, or several different ones"
+        advice = "Pass a number such as 0.5, which is the median."
+        taus = np.atleast_1d(check_numbers(self.quantile, required, above=0, below=1, advice=advice))
+        if taus.ndim > 1 or not taus.size or len(np.unique(taus)) < taus.size:
+            raise InvalidInput(required, got=shortened(self.quantile), advice=advice)
         self.quantiles_, self._several = taus, np.ndim(self.quantile) == 1
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
