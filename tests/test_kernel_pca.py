@@ -436,8 +436,9 @@ def test_bad_scores_queries_and_weights():
     for Z, match in (
         (np.zeros((3, 3)), "shape"),
         (np.zeros(2), "shape"),
-        ([[np.nan, 0.0]], "NaN"),
-        ([["a", 1]], "num"),
+        ([[np.nan, 0.0]], "nan"),
+        (np.full((20, 2), np.inf), "40 other entries, the first inf"),
+        ([["a", 1]], "Scores must be finite numbers"),
     ):
         with pytest.raises(InvalidInput, match=match):
             model.inverse_transform(Z)

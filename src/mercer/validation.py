@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.words import shown
+from mercer.words import count, shown
+
+SHORT = 10
+"""Arrays of up to this many numbers are shown whole in messages."""
 
 
 def is_number(value: Any) -> bool:
@@ -148,7 +151,9 @@ def check_numbers(
         raise InvalidInput(required, got=f"shape {numbers.shape}", advice=advice)
     right = _within(numbers, above, least, below, most) & (~np.isnan(numbers) if infinite else np.isfinite(numbers))
     if not np.all(right):
-        raise InvalidInput(required, got=shown(value), advice=advice)
+        wrong = numbers[~right]
+        named = f"{count(wrong.size, 'other entry', 'other entries')}, the first {wrong[0]:g}"
+        raise InvalidInput(required, got=shown(value) if numbers.size <= SHORT else named, advice=advice)
     return numbers
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from mercer.cli.cells import HOURS, TRUTH, NumberStyle, hours, hours_of, read_dates, read_times
 from mercer.cli.delimited import MISSING
+from mercer.data.frames import is_whole_type, kind_of_type
 from mercer.errors import InvalidInput, MissingValues
 
 MISSING_NUMBERS = [
@@ -87,24 +88,8 @@ def as_fitted(
     return frame.with_columns([_cast(frame[c], dtype, name, before, comma, na) for c, dtype in columns.items()])
 
 
-def kind_of(dtype: str) -> str:
-    """The kind of a type, from its name in Polars or pandas.
-
-    >>> kind_of("Int64"), kind_of("float32"), kind_of("Datetime(time_unit='us', time_zone=None)"), kind_of("str")
-    ('number', 'number', 'time', 'word')
-    """
-    kinds = {
-        "number": ("int", "uint", "float", "decimal"),
-        "time": ("datetime",),
-        "date": ("date",),
-        "truth": ("bool",),
-        "word": ("string", "str", "object", "utf8", "cat", "enum", "large_string"),
-    }
-    return next((kind for kind, names in kinds.items() if dtype.lower().startswith(names)), "other")
-
-
 def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
-    kind, has = kind_of(dtype), column.dtype
+    kind, has = kind_of_type(dtype), column.dtype
     if has == pl.String:
         return _read(column, dtype, name, before, comma, na)
     if has == pl.Time and kind == "number":
@@ -122,7 +107,7 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
         column = column.cast(pl.Float64)
     elif kind == "truth" and has.is_integer():
         return column.cast(pl.Boolean)
-    elif kind not in ("word", "other") and kind_of(str(has)) not in (kind, "date", "time"):
+    elif kind not in ("word", "other") and kind_of_type(str(has)) not in (kind, "date", "time"):
         raise InvalidInput(
             f"Column {column.name!r} of {name} must hold {dtype} as in the training file",
             got=str(has),
@@ -133,7 +118,7 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
 
 def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
     """A column of texts as values of this type."""
-    kind, words, format = kind_of(dtype), words_of(column, na), format_of(dtype)
+    kind, words, format = kind_of_type(dtype), words_of(column, na), format_of(dtype)
     if kind in ("word", "other"):
         return words
     required = "a date"
@@ -154,7 +139,7 @@ def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
     if kind != "number":
         return values
     values = _finite(values, name, before)
-    return as_whole(values) if dtype.lower().startswith(("int", "uint")) else values
+    return as_whole(values) if is_whole_type(dtype) else values
 
 
 def format_of(dtype: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.names import no_column
+from mercer.data.frames import kind_of_type
 from mercer.data.molecules import INSTALL
 from mercer.errors import InvalidInput
 
@@ -86,7 +87,7 @@ def _listed(values: Any) -> Iterable[str]:
 def note_columns(voice: Voice, columns: Iterable[Role]) -> None:
     """Report the columns that are not used, and assumptions about others."""
     for role in columns:
-        number = role.dtype.lower().startswith(("int", "uint", "float"))
+        number = kind_of_type(role.dtype) == "number"
         if not role.kind and role.by != "assigned":
             option = f"; --{'number' if number else 'category'} {role.name} uses it" if role.by != "type" else ""
             voice.note(f"column {role.name!r} is not used: {role.why}{option}")

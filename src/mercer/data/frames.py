@@ -133,6 +133,32 @@ def dtypes(frame: Any) -> list[Any]:
     return list(frame.dtypes)
 
 
+def kind_of_type(dtype: str) -> str:
+    """The kind of a type, from its name in Polars or pandas.
+
+    >>> types = "Int64", "float32", "Datetime(time_unit='us', time_zone=None)", "str"
+    >>> [kind_of_type(dtype) for dtype in types]
+    ['number', 'number', 'time', 'word']
+    """
+    kinds = {
+        "number": ("int", "uint", "float", "decimal"),
+        "time": ("datetime",),
+        "date": ("date",),
+        "truth": ("bool",),
+        "word": ("string", "str", "object", "utf8", "cat", "enum", "large_string"),
+    }
+    return next((kind for kind, names in kinds.items() if dtype.lower().startswith(names)), "other")
+
+
+def is_whole_type(dtype: str) -> bool:
+    """Whether a type, by its name in Polars or pandas, is that of whole numbers.
+
+    >>> is_whole_type("Int64"), is_whole_type("float32")
+    (True, False)
+    """
+    return dtype.lower().startswith(("int", "uint"))
+
+
 def rows(X: Any, index: Any) -> Any:
     """The rows of a frame, a column or an array at these positions: a slice, a mask or an index array."""
     return X.iloc[index] if _is_pandas(X) else X[index]

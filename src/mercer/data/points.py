@@ -194,6 +194,11 @@ class Points(Once):
         """The points as a validated float matrix, dense or CSR."""
         return self.once(("encoded", "vectors"), lambda: as_vectors(self.raw))
 
+    def dense(self) -> NDArray[np.float64]:
+        """The points as a dense float64 matrix."""
+        X = self.vectors()
+        return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
     def mean(self) -> NDArray[np.float64]:
         """The float64 column mean: the common centre of distance computations."""
 

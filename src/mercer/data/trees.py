@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mercer.data.keys import keys_of
 from mercer.data.objects import objects_of
+from mercer.data.ragged import entries, entries_of
 from mercer.errors import InvalidInput
 
 MASK = 2**64 - 1
@@ -225,21 +226,11 @@ class Forest:
 
     def encoded_rows(self, index: Any) -> Forest:
         """The trees at these positions."""
-        chosen = np.atleast_1d(np.arange(len(self))[index])
-        nodes = _spread(self.ends, chosen)
-        sizes, arities = np.diff(self.ends)[chosen], self.arities[nodes]
-        places = np.concatenate([[0], np.cumsum(arities)])
-        at = np.arange(places[-1]) + np.repeat(self.starts[nodes] - places[:-1], arities)
+        nodes, ends = entries_of(self.ends, index)
+        arities = self.arities[nodes]
+        at, places = entries(self.starts[nodes], arities)
         labels, productions, subtrees = (A[nodes] for A in (self.labels, self.productions, self.subtrees))
-        ends = np.concatenate([[0], np.cumsum(sizes)])
         return Forest(labels, productions, subtrees, arities, places[:-1], self.children[at], ends)
-
-
-def _spread(ends: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers of all nodes of the chosen trees."""
-    sizes = np.diff(ends)[chosen]
-    firsts = np.concatenate([[0], np.cumsum(sizes)])
-    return np.arange(firsts[-1]) + np.repeat(ends[chosen] - firsts[:-1], sizes)
 
 
 def _mixed(keys: list[int]) -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mercer._loops import counts as loops
 from mercer.data.points import Array, Points
+from mercer.data.ragged import entries_of
 from mercer.kernels import costs
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, Pair
@@ -76,10 +77,7 @@ class Counts:
 
     def encoded_rows(self, index: Any) -> Counts:
         """The rows at these positions."""
-        chosen = np.atleast_1d(np.arange(len(self))[index])
-        sizes = np.diff(self.ends)[chosen]
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(self.ends[chosen] - ends[:-1], sizes)
+        at, ends = entries_of(self.ends, index)
         return Counts(self.keys[at], self.values[at], ends)
 
     @cached_property

@@ -179,15 +179,6 @@ class Provenance:
         )
 
 
-def is_number_type(dtype: str) -> bool:
-    """Whether a type, by its name in Polars or pandas, is that of numbers.
-
-    >>> is_number_type("Int64"), is_number_type("float32"), is_number_type("String")
-    (True, True, False)
-    """
-    return dtype.lower().startswith(("int", "uint", "float", "decimal"))
-
-
 def provenance(model: Any) -> Provenance:
     """The provenance of a fitted model; if none was recorded, one with the columns, the task and the number of rows.
 

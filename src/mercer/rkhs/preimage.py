@@ -86,8 +86,7 @@ def vectors(kernel: Kernel, points: Points) -> Matrix:
     got = repr(kernel)
     if kernel.space in DIFFERENTIABLE and not any(isinstance(leaf, Precomputed) for leaf in kernel.leaves):
         try:
-            X = points.vectors()
-            return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+            return points.dense()
         except InvalidInput as error:
             got = error.got
     raise InvalidInput(

@@ -8,7 +8,6 @@ from math import comb, prod
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
@@ -92,7 +91,7 @@ class Monomials:
         """The monomials in coordinates in which the points fill [−1, 1]."""
         if degree == 0:
             return cls()
-        X = _dense(points)
+        X = points.dense()
         low, high = X.min(axis=0), X.max(axis=0)
         half = (high - low) / 2
         return cls(degree, (low + high) / 2, np.where(half > 0, half, 1.0))
@@ -114,7 +113,7 @@ class Monomials:
         rank = _rank(P)
         if rank == p:
             return
-        d = _dense(points).shape[1]
+        d = points.dense().shape[1]
         lower = next((m for m in range(self.degree - 1, -1, -1) if _rank(P[:, : comb(d + m, m)]) == comb(d + m, m)), -1)
         why = (
             f"only {n}"
@@ -129,7 +128,7 @@ class Monomials:
 
     def gradient(self, points: Points) -> Matrix:
         """∂pⱼ(x)/∂x at every point, shape (n, p, d)."""
-        d = _dense(points).shape[1]
+        d = points.dense().shape[1]
         exponents = self.exponents(d) if self.degree else [()]
         slopes = np.zeros((points.n, len(exponents), d))
         if self.degree == 0 or self.scale is None:
@@ -142,7 +141,7 @@ class Monomials:
         return slopes
 
     def _coordinates(self, points: Points) -> Matrix:
-        X = _dense(points)
+        X = points.dense()
         if self.shift is None or self.scale is None:
             return X
         if X.shape[1] != len(self.shift):
@@ -227,8 +226,3 @@ def _same(a: Monomials, b: Monomials) -> bool:
 def _rank(P: Matrix) -> int:
     """The numerical rank; monomials within [−1, 1] have columns of about the same size."""
     return int(np.linalg.matrix_rank(P, tol=1e-10 * np.sqrt(len(P)))) if P.size else 0
-
-
-def _dense(points: Points) -> Matrix:
-    X = points.vectors()
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)

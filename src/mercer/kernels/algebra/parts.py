@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mercer import memory
 from mercer.data.objects import objects_of
 from mercer.data.points import Array, Points, length, nbytes
+from mercer.data.ragged import entries_of
 from mercer.errors import InvalidInput
 from mercer.kernels import costs, tiling
 from mercer.kernels.about import About, Argument
@@ -63,10 +64,7 @@ class Bags:
 
     def encoded_rows(self, index: Any) -> Bags:
         """The parts of the objects at these positions."""
-        chosen = np.atleast_1d(np.arange(len(self.ends) - 1)[index])
-        sizes = np.diff(self.ends)[chosen]
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(self.ends[chosen] - ends[:-1], sizes)
+        at, ends = entries_of(self.ends, index)
         return Bags(None if self.points is None or not len(at) else self.points.take(at), ends)
 
     @property

@@ -76,8 +76,7 @@ class WeightedDegree(OfRuns):
         table = table_of(sequences.symbols, self.d)
         for n in range(1, self.d + 1):
             keys, _ = loops.run_keys(sequences.codes, sequences.ends, range(n, n + 1), table)
-            number = np.maximum(sequences.sizes - n + 1, 0)
-            yield n, keys, np.arange(len(keys)) + np.repeat(sequences.ends[:-1] - np.cumsum(number) + number, number)
+            yield n, keys, sequences.runs(n)
 
     def counts(self, sequences: Sequences) -> Counts:
         filters = shift_filter(self.shift)

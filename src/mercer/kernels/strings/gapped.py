@@ -83,8 +83,7 @@ class GappedKmers(OfRuns):
 
     def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
         keys, _, masks = self._keys(sequences)
-        number = np.maximum(sequences.sizes - self.g + 1, 0)
-        starts = np.arange(number.sum()) + np.repeat(sequences.ends[:-1] - np.cumsum(number) + number, number)
+        starts = sequences.runs(self.g)
         for mask, of_mask in zip(masks, keys.reshape(-1, len(masks)).T):
             yield of_mask, starts, mask.tolist()
 
@@ -164,8 +163,7 @@ class Mismatch(OfRuns):
         number = np.maximum(sequences.sizes - k + 1, 0)
         runs = int(number.sum())
         require_memory(runs * neighbours, f"The words within {self.m} of the runs of {k} symbols")
-        starts = np.arange(runs) + np.repeat(sequences.ends[:-1] - np.cumsum(number) + number, number)
-        codes = sequences.codes[starts[:, None] + np.arange(k)]
+        codes = sequences.codes[sequences.runs(k)[:, None] + np.arange(k)]
         letters = np.array(list(map(ord, self.alphabet)), np.uint64)
         own, other = table_of(sequences.symbols, k), table_of(letters, k)
         there = np.isin(sequences.symbols, letters)[codes]

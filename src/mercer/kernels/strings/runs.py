@@ -101,9 +101,7 @@ def run_occurrences(
     table = table_of(sequences.symbols, max(longest, 1))
     for n in range(lengths.start, longest + 1):
         keys, _ = loops.run_keys(sequences.codes, sequences.ends, range(n, n + 1), table)
-        number = np.maximum(sequences.sizes - n + 1, 0)
-        starts = np.arange(len(keys)) + np.repeat(sequences.ends[:-1] - np.cumsum(number) + number, number)
-        yield keys, starts, [True] * n
+        yield keys, sequences.runs(n), [True] * n
 
 
 def lengths_of(value: Any, name: str, example: str) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from mercer.data.keys import keys_of
 from mercer.data.missing import is_missing
 from mercer.data.molecules import INSTALL, recognised
 from mercer.data.objects import objects_of
+from mercer.data.ragged import entries, entries_of
 from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels import costs
 from mercer.kernels.base import Similarity
@@ -113,11 +114,12 @@ class Sequences:
 
     def encoded_rows(self, index: Any) -> Sequences:
         """The objects at these positions."""
-        chosen = np.atleast_1d(np.arange(len(self))[index])
-        sizes = self.sizes[chosen]
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(self.ends[chosen] - ends[:-1], sizes)
+        at, ends = entries_of(self.ends, index)
         return Sequences(self.codes[at], ends, self.symbols)
+
+    def runs(self, n: int) -> NDArray[np.int64]:
+        """Where the runs of n symbols start, object after object."""
+        return entries(self.ends[:-1], np.maximum(self.sizes - n + 1, 0))[0]
 
     def numbered_by(self, symbols: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The codes as positions in another array of keys in increasing order, which holds all symbols."""

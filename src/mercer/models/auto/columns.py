@@ -114,7 +114,7 @@ class Columns:
     def advice(self) -> str:
         """How to overrule an assumption about a column, in Python; empty if there is none."""
         doubtful = [role for role in self.roles if role.by in ("name", "values") and role.role != "number"]
-        name = next((role.name for role in doubtful if role.dtype.lower().startswith(("int", "uint", "float"))), None)
+        name = next((role.name for role in doubtful if frames.kind_of_type(role.dtype) == "number"), None)
         if name is not None:
             return f"Pass roles={{{name!r}: 'number'}} to use that column as numbers."
         if self.installable:
@@ -132,7 +132,7 @@ def _examined(name: str, column: Any, assigned: str | None) -> Role:
     if n <= EXAMINED_ROWS:
         return role_of(name, column, assigned)
     role = role_of(name, frames.rows(column, np.arange(0, n, -(-n // EXAMINED_ROWS))), assigned)
-    whole = not role.kind or role.kind == "molecule" or role.dtype.lower().startswith(("int", "uint"))
+    whole = not role.kind or role.kind == "molecule" or frames.is_whole_type(role.dtype)
     return role_of(name, column, assigned) if whole else role
 
 

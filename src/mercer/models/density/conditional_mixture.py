@@ -79,7 +79,7 @@ def _log_weights(similarity: Any, x: Points, z: Points, rows: slice) -> Float:
     if not similarity.tags.nonnegative:
         W[np.isnan(W)] = -np.inf  # a weight that is 0 up to rounding
     if type(similarity) is Gaussian:
-        X, Z = (np.asarray(side.vectors(), dtype=np.float64) for side in (x, z))
+        X, Z = x.dense(), z.dense()
         sigma = np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), X.shape[1:])
         for i in np.flatnonzero(~(W.max(axis=1) >= FAR)):
             W[i] = remote_weights(X, Z[rows][i], sigma)[1]

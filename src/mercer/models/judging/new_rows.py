@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.columns import as_array, tabled
-from mercer.data.frames import is_frame
+from mercer.data.frames import is_frame, kind_of_type
 from mercer.data.missing import missing_entries
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
@@ -31,7 +31,7 @@ from mercer.models.judging.cautions import Caution, percent
 from mercer.models.judging.drift import Drift, drift
 from mercer.models.judging.unseen import REPORTED, NewlyMissing, Outside, far_rows, named
 from mercer.models.local.local_regression import LocalRegression
-from mercer.models.provenance import Provenance, is_number_type, provenance
+from mercer.models.provenance import Provenance, provenance
 from mercer.rkhs.geometry import nearest
 from mercer.words import count
 
@@ -119,7 +119,7 @@ class Watch:
     def _compare(self, columns: dict[str, NDArray[Any]], origin: Provenance, n: int) -> None:
         outside = np.zeros(n, dtype=bool)
         for name, values in columns.items():
-            is_number, is_date = is_number_type(origin.columns.get(name, "")), values.dtype.kind == "M"
+            is_number, is_date = kind_of_type(origin.columns.get(name, "")) == "number", values.dtype.kind == "M"
             if name in origin.ranges and not is_date:
                 self._unseen[name] += far_rows(values, origin.ranges[name], is_number)
             if name in origin.ranges and (is_number or is_date):
@@ -138,7 +138,7 @@ class Watch:
     def cautions(self) -> tuple[Caution, ...]:
         """The reasons to doubt the predictions for the rows so far; those about columns first."""
         origin = self.origin
-        numbers = {name for name in origin.columns if is_number_type(origin.columns[name])}
+        numbers = {name for name in origin.columns if kind_of_type(origin.columns[name]) == "number"}
         unseen = named(self._unseen, origin.ranges, numbers)
         cautions: list[Caution] = list(unseen)
         missing = [name for name, times in self._missing.most_common() if times]

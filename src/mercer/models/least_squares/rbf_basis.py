@@ -139,13 +139,7 @@ def _coordinates(points: Points) -> Matrix | None:
         X = points.vectors()
     except InvalidInput:  # not vectors, or unusable ones: the kernel will say so
         return None
-    return None if sp.issparse(X) and X.shape[0] * X.shape[1] > memory.HELD else dense(points)
-
-
-def dense(points: Points) -> Matrix:
-    """The vectors of the points as a dense float64 matrix."""
-    X = points.vectors()
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    return None if sp.issparse(X) and X.shape[0] * X.shape[1] > memory.HELD else points.dense()
 
 
 def nearest_pair(points: Points) -> str:

@@ -23,7 +23,6 @@ from mercer.models.least_squares.rbf_basis import (
     RadialBasis,
     basis_function,
     chosen_centers,
-    dense,
     different,
     nearest_pair,
 )
@@ -165,7 +164,7 @@ class RBFNetwork(PenalisedSmoother):
         if self.neighbors is not None:
             values = np.empty((points.n, self._rows.y.shape[1]))
             for columns, fits in self._local:
-                values[:, columns] = fits(dense(points))
+                values[:, columns] = fits(points.dense())
             return self._rows.shaped(values).astype(self._dtype(points), copy=False)
         if not self.normalized:
             return self.function_(points).astype(self._dtype(points), copy=False)
@@ -371,7 +370,7 @@ class RBFNetwork(PenalisedSmoother):
                 advice="Leave `neighbors` out, or these parameters.",
             )
         k = check_whole_number(self.neighbors, "neighbors", such_as=50)
-        X, self._which = np.unique(dense(rows.points), axis=0, return_inverse=True)
+        X, self._which = np.unique(rows.points.dense(), axis=0, return_inverse=True)
         self._which = self._which.reshape(-1)
         w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
         total = np.bincount(self._which, w)

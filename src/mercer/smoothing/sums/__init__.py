@@ -141,7 +141,7 @@ def sums(
     chosen = plan(similarity, x, z, degree=degree, exclude=exclude, scale=factors, tolerance=tolerance)
     if chosen.path == "tiled" or V.shape[1] > costs.MATRIX_COLUMNS:
         return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
-    X, Z = _dense(x), None if z is None else _dense(z)
+    X, Z = x.dense(), None if z is None else z.dense()
     return Sums(*fast_sums(chosen.path, similarity, X, V, Z, powers, exclude, factors, tolerance))
 
 
@@ -198,10 +198,6 @@ def _merged(*parts: Sums) -> Sums:
     return Sums(scale, np.sum([np.exp(p.log_scale - unit)[:, None, None] * p.totals for p in parts], axis=0))
 
 
-def _dense(points: Points) -> Float:
-    return np.asarray(points.vectors(), dtype=np.float64)
-
-
 # --- queries so far away that squares overflow ------------------------------------------------------------------------
 
 
@@ -224,7 +220,7 @@ def _remote(similarity: Any, x: Points, z: Points | None, scale: Float | None) -
             return np.arange(queries.n) if gaussian else none
         if float(np.max((np.maximum(high, last) - np.minimum(low, first)) / sigma)) < limits.min():
             return none
-        Z = _dense(queries)
+        Z = queries.dense()
         away = np.max(np.maximum(low - Z, Z - high) / sigma, axis=1)
     return np.flatnonzero(~(away <= limits))
 
@@ -245,10 +241,10 @@ def _with_remote(
     m, factors = queries.n, np.ones(queries.n) if scale is None else scale
     log_scale, totals = np.full(m, -np.inf), np.zeros((m, len(powers), V.shape[1]))
     if type(similarity) is Gaussian:
-        X, sigma = _dense(x), np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), x.vectors().shape[1:])
+        X, sigma = x.dense(), np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), x.vectors().shape[1:])
         left_out = remote if exclude else None
         log_scale[remote], totals[remote] = remote_sums(
-            X, V, _dense(queries)[remote], sigma, factors[remote], powers, left_out
+            X, V, queries.dense()[remote], sigma, factors[remote], powers, left_out
         )
     near = np.setdiff1d(np.arange(m), remote)
     if len(near):
