@@ -28,6 +28,13 @@ def not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
     return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
 
 
+def require_same_width(x: Any, z: Any, advice: str = "Check that the same features were selected for both.") -> None:
+    """Refuse two matrices with different numbers of columns."""
+    if x.shape[1] != z.shape[1]:
+        got = f"{x.shape[1]} and {z.shape[1]}"
+        raise InvalidInput("Both data sets must have the same columns", got=got, advice=advice)
+
+
 def as_vectors(X: Any, *, missing: bool = False) -> Any:
     """X as an aligned C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
 

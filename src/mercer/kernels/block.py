@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mercer import _loops, memory
 from mercer.data.frames import column_names
 from mercer.data.points import Array, Once, Points, View
-from mercer.data.vectors import per_column
+from mercer.data.vectors import per_column, require_same_width
 from mercer.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,12 +109,7 @@ class Pair(Once):
                     got=f"{names[0]} and {names[1]}",
                     advice="Select the same columns of both, in the same order.",
                 )
-            if x.shape[1] != z.shape[1]:
-                raise InvalidInput(
-                    "Both data sets must have the same columns",
-                    got=f"{x.shape[1]} and {z.shape[1]}",
-                    advice="Check that the same features were selected for both.",
-                )
+            require_same_width(x, z)
             x = x.astype(self.dtype, copy=False)
             z = x if self.same else z.astype(self.dtype, copy=False)
             if sp.issparse(x) != sp.issparse(z):

@@ -363,8 +363,8 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     return Y.reshape(n, -1), Y.ndim == 1
 
 
-def checked_numbers(numbers: Any, required: str, advice: str) -> Matrix:
-    """A float64 copy of numbers, without a silent conversion of dates or complex numbers."""
+def numbers_by_row(numbers: Any, required: str, advice: str) -> Matrix:
+    """A float64 copy of one number per row, without a silent conversion of dates or complex numbers."""
     try:
         values = real_numbers(unframed(numbers))
         if values.dtype.kind in "mM":
@@ -379,7 +379,7 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
-    w = checked_numbers(sample_weight, required, "Pass one real number per point.")
+    w = numbers_by_row(sample_weight, required, "Pass one real number per point.")
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
@@ -399,6 +399,11 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
             advice="Divide the weights by the largest, and set negligible ones to 0.",
         )
     return None if (w == 1).all() else w
+
+
+def weighted_rows(w: Matrix | None, n: int) -> NDArray[np.int64]:
+    """The positions of the rows of weight > 0, among n; all of them without weights."""
+    return np.arange(n) if w is None else np.flatnonzero(w)
 
 
 def positive_weights(sample_weight: Any, n: int) -> Matrix | None:
@@ -443,13 +448,11 @@ class Rows:
         """The rows of the arguments of `fit`, checked."""
         Y, single = targets(y, points.n)
         w = weights(sample_weight, points.n)
-        if w is None:
-            return cls(points, Y, single, None, np.arange(points.n), None)
-        if w.all():
-            return cls(points, Y, single, np.sqrt(w), np.arange(points.n), None)
-        kept = np.flatnonzero(w)
-        rest = points.take(w == 0)
-        return cls(points.take(kept), Y[kept], single, np.sqrt(w[kept]), kept, rest)
+        kept = weighted_rows(w, points.n)
+        if len(kept) == points.n:
+            return cls(points, Y, single, None if w is None else np.sqrt(w), kept, None)
+        assert w is not None
+        return cls(points.take(kept), Y[kept], single, np.sqrt(w[kept]), kept, points.take(w == 0))
 
     @property
     def weights(self) -> Matrix:

@@ -15,7 +15,7 @@ from mercer.data.frames import unframed
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, shortened, shown, weights
+from mercer.models.base import Matrix, shortened, shown, weighted_rows, weights
 from mercer.words import first_few
 
 Index = NDArray[np.int64]
@@ -67,7 +67,7 @@ class Labelled:
         """
         all_labels = labels(y, points.n, regressor)
         w = weights(sample_weight, points.n)
-        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
+        kept = weighted_rows(w, points.n)
         w = counts = None if w is None else w[kept]
         classes, codes = np.unique(all_labels[kept], return_inverse=True)
         if len(classes) < 2:
@@ -115,6 +115,15 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: Index, w: Mat
                 required, got=f"{shown(value)} for {shown(label)}", advice="Drop the rows of a class to leave it out."
             )
     return factors.astype(np.float64)
+
+
+def decided(values: Matrix, classes: NDArray[Any]) -> NDArray[Any]:
+    """The label for each row of values: of two classes, shape (m,), the second if > 0; of more the largest, (m, k).
+
+    >>> decided(np.array([-1.0, 2.0]), np.array(["no", "yes"])).tolist()
+    ['no', 'yes']
+    """
+    return np.asarray(classes[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)])
 
 
 def labels(y: Any, n: int, regressor: str = "SVR") -> NDArray[Any]:

@@ -25,7 +25,7 @@ from mercer.data.frames import unframed
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.models.base import Matrix, resolve_kernel, shortened, training_points
+from mercer.models.base import Matrix, resolve_kernel, shortened, training_points, weighted_rows
 from mercer.models.base import weights as checked_weights
 from mercer.models.tunable import Recipe, recipes, stratified, widths
 from mercer.tuning.folds import Fold, make_folds
@@ -169,7 +169,7 @@ def tune_margin(
             advice="Pass cv=5. (The leave-one-out error of one model is bounded by margin_report().)",
         )
     w = checked_weights(sample_weight, points.n)
-    kept = np.arange(points.n) if w is None else np.flatnonzero(w)
+    kept = weighted_rows(w, points.n)
     whole = points if len(kept) == points.n else points.take(kept)
     stratify = stratified(model, targets[kept])
     folds = make_folds(points.n, cv, y=targets, stratify=stratify, weights=w, random_state=random_state)

@@ -113,9 +113,15 @@ class Centred:
         self.total = spread - self.weight * self.mean_square
         self.size = max(self.weight * abs(self.mean_square), spread / self.n)
 
-    def rounding_beside(self, largest: float) -> float:
-        """The largest eigenvalue that rounding alone can make, from the size of K: the largest variance or the mean."""
-        return rounding(self.gram, max(self.size, largest))
+    def zero_beside(self, values: Matrix) -> float:
+        """The largest eigenvalue that rounding alone can make, beside these in increasing order; none may be negative.
+
+        It follows from the size of K: the largest variance or the mean.
+        """
+        zero = rounding(self.gram, max(self.size, float(np.abs(values).max())))
+        if values[0] < -100 * zero:
+            raise not_psd(float(values[0]), self.n)
+        return zero
 
     def multiply(self, V: Matrix) -> Matrix:
         """K V."""
@@ -193,9 +199,7 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as reque
     # For a small matrix threads cost more than they gain.
     with threads.single_threaded_blas() if n <= costs.FEW_ROWS else nullcontext():
         values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
-    zero = operator.rounding_beside(float(np.abs(values).max()))
-    if values[0] < -100 * zero:
-        raise not_psd(float(values[0]), n)
+    zero = operator.zero_beside(values)
     rank = int((values > zero).sum())
     t = require_rank(rank if t is None else t, rank, n)
     top = slice(n - 1, n - 1 - t if t < n else None, -1)
@@ -229,9 +233,7 @@ def _krylov(operator: Centred, t: int, tol: float, rng: np.random.Generator, why
         T[:m, old:m], T[old:m, :m] = inside, inside.T
         W -= Q[:, :m] @ inside
         values, Y = np.linalg.eigh(T[:m, :m])
-        zero = operator.rounding_beside(float(np.abs(values).max()))
-        if values[0] < -100 * zero:  # an eigenvalue of G is as small, or smaller
-            raise not_psd(float(values[0]), n)
+        zero = operator.zero_beside(values)  # the least eigenvalue of G is not larger than these
         count = min(t, m)
         top = slice(m - 1, m - 1 - count if count < m else None, -1)
         block, outside = np.linalg.qr(W)

@@ -61,6 +61,25 @@ LEAST, MOST = 10_000_000, 100
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
 
+class Patience:
+    """Whether the gap or the objective still falls, up to rounding in this dtype."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.eps = 10 * float(np.finfo(dtype).eps)
+        self.gap, self.objective, self.rounds = np.inf, np.inf, 0
+
+    @property
+    def lasts(self) -> bool:
+        """Whether one of the last `PATIENCE` rounds was better than all before."""
+        return self.rounds <= PATIENCE
+
+    def see(self, gap: float, objective: float) -> None:
+        """Count a round."""
+        better = gap < self.gap or objective < self.objective - self.eps * abs(self.objective)
+        self.rounds = 0 if better else self.rounds + 1
+        self.gap, self.objective = min(self.gap, gap), min(self.objective, objective)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MarginStep(Step):
     """The state of the iteration, with the number of nonzero variables in `support`."""
@@ -477,8 +496,8 @@ class _Run:
         rows: LazyMatrix = kept[key]
         state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.filled)
         self.beta = state.beta
-        best, least, stale = np.inf, np.inf, 0
-        while stale <= PATIENCE:
+        patience = Patience(dtype)
+        while patience.lasts:
             done, gap = state.run(aim, int(min(CHUNK, self.max_iter - self.iterations)))
             self.iterations += done
             if gap < aim:
@@ -487,10 +506,7 @@ class _Run:
             self.known = np.arange(p.size), f, p.objective(self.beta, f)
             if self.must_stop(gap, f) or gap < self.rounding(dtype):
                 break
-            objective = p.objective(self.beta, f)
-            better = gap < best or objective < least - 10 * float(np.finfo(dtype).eps) * abs(least)
-            stale = 0 if better else stale + 1
-            best, least = min(best, gap), min(least, objective)
+            patience.see(gap, p.objective(self.beta, f))
 
     def space(self, n: int, dtype: Any) -> NDArray[Any]:
         """An empty n × n matrix. Subsets reuse the memory of the last one in this thread, which saves time."""
@@ -509,8 +525,8 @@ class _Run:
         most, size = size, min(size, costs.FIRST_VARIABLES)
         level = np.inf if shrink else 0.0
         recent = np.zeros(0, dtype=np.int64)
-        best, least, stale = np.inf, np.inf, 0
-        while stale <= PATIENCE:
+        patience = Patience(dtype)
+        while patience.lasts:
             gap = part.problem.bounds_met(part.beta, part.g)[0]
             if gap <= aim or self.must_stop(gap, part):
                 return
@@ -518,9 +534,7 @@ class _Run:
                 level = SHRINK * gap
                 part, recent = part.shrunk(recent)
             objective = part.objective()
-            better = gap < best or objective < least - 10 * float(np.finfo(dtype).eps) * abs(least)
-            stale = 0 if better else stale + 1
-            best, least = min(best, gap), min(least, objective)
+            patience.see(gap, objective)
             W = part.working_set(recent, size)
             K = _loops.smo.matrix(len(W), dtype, space if len(W) <= most else None)
             part.values.part(part.points(W)).lay_out(K)

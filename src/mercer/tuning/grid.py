@@ -292,25 +292,29 @@ def make_contiguous(sizes: Sequence[int]) -> list[Fold]:
     return [Fold(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in range(len(sizes))]
 
 
-class ClosedForm(GridCriterion):
-    """Leave-one-out errors or evidences of kernel ridge: no folds."""
+@dataclass(eq=False)
+class OfKernelRidge(GridCriterion):
+    """A criterion of kernel ridge: its candidates, and the data."""
 
+    kernels: Sequence[Any]
+    alphas: Matrix
+    points: Points
+    y: Matrix
+    roots: Matrix | None
+    tail: Matrix | None
+
+
+@dataclass(eq=False)
+class ClosedForm(OfKernelRidge):
+    """Leave-one-out errors or evidences: no folds."""
+
+    by: str
     rounds = ((0,),)
 
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        alphas: Matrix,
-        points: Points,
-        y: Matrix,
-        roots: Matrix | None,
-        tail: Matrix | None,
-        by: str,
-    ) -> None:
-        if by == "loo":
-            require_others(len(y), tail)
-        self.kernels, self.alphas, self.points, self.y, self.roots, self.tail = kernels, alphas, points, y, roots, tail
-        self.measure = LOO_ERROR if by == "loo" else LOG_EVIDENCE
+    def __post_init__(self) -> None:
+        if self.by == "loo":
+            require_others(len(self.y), self.tail)
+        self.measure = LOO_ERROR if self.by == "loo" else LOG_EVIDENCE
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
         """Many alphas > 0 are evaluated by one eigendecomposition, others one by one."""
@@ -336,26 +340,18 @@ class ClosedForm(GridCriterion):
         threads.run([partial(job, int(i), int(j)) for i, j in np.argwhere(racing & ~path)])
 
 
-class FoldErrors(GridCriterion):
-    """R² of kernel ridge over folds, in one precision: a race with a round for each fold."""
+@dataclass(eq=False)
+class FoldErrors(OfKernelRidge):
+    """R² over folds, in one precision: a race with a round for each fold."""
 
-    def __init__(
-        self,
-        kernels: Sequence[Candidate],
-        alphas: Matrix,
-        points: Points,
-        y: Matrix,
-        roots: Matrix | None,
-        tail: Matrix | None,
-        folds: Sequence[Fold],
-        dtype: type,
-    ) -> None:
-        self.kernels, self.alphas, self.points, self.y, self.roots, self.tail = kernels, alphas, points, y, roots, tail
-        self.folds, self.dtype = folds, dtype
-        self.rounds = tuple((i,) for i in range(len(folds)))
-        self.measure = Measure(f"{len(folds)}-fold R²", f"mean R² of {len(folds)} folds", greater=True)
-        self.ends = np.cumsum([0, *(len(fold.test) for fold in folds)])
-        self.losses = np.zeros((len(kernels), len(alphas), self.ends[-1]))
+    folds: Sequence[Fold]
+    dtype: type
+
+    def __post_init__(self) -> None:
+        self.rounds = tuple((i,) for i in range(len(self.folds)))
+        self.measure = Measure(f"{len(self.folds)}-fold R²", f"mean R² of {len(self.folds)} folds", greater=True)
+        self.ends = np.cumsum([0, *(len(fold.test) for fold in self.folds)])
+        self.losses = np.zeros((len(self.kernels), len(self.alphas), self.ends[-1]))
         self.seen = 0
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.missing import is_missing
 from mercer.data.points import Array, Points
-from mercer.data.vectors import as_vectors, per_column
+from mercer.data.vectors import as_vectors, per_column, require_same_width
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
@@ -73,12 +73,7 @@ class Additive(Kernel):
         return as_vectors(X.toarray() if sp.issparse(X) else X, missing=True)
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
-        if x.shape[1] != z.shape[1]:
-            raise InvalidInput(
-                "Both data sets must have the same columns",
-                got=f"{x.shape[1]} and {z.shape[1]}",
-                advice="Check that the same features were selected for both.",
-            )
+        require_same_width(x, z)
         return x, z
 
     def _sides(self, block: Block) -> tuple[Array, Array, np.dtype[Any]]:

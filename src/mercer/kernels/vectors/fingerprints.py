@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer._loops import bits
 from mercer.data.frames import is_frame
 from mercer.data.points import Array, Points
-from mercer.data.vectors import as_vectors
+from mercer.data.vectors import as_vectors, require_same_width
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.algebra.proof import Proof
@@ -120,12 +120,7 @@ class Tanimoto(Kernel):
         return "bits"
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
-        if x.shape[1] != z.shape[1]:
-            raise InvalidInput(
-                "Both data sets must have the same columns",
-                got=f"{x.shape[1]} and {z.shape[1]}",
-                advice="Make fingerprints of the same size for both.",
-            )
+        require_same_width(x, z, "Make fingerprints of the same size for both.")
         if isinstance(x, Bits) and isinstance(z, Bits):
             return x, z
         x, z = (side.vectors() if isinstance(side, Bits) else side for side in (x, z))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, checked_numbers, outside, targets, weights
+from mercer.models.base import Matrix, numbers_by_row, outside, targets, weighted_rows, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.likelihood import glm_intervals as intervals
 from mercer.models.likelihood.glm_statistics import FitStatistics, constant_diverges
@@ -81,7 +81,7 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
         response = _checked_response(y, points.n, self.family_)
         w = weights(sample_weight, points.n)
         shift = self._shift(exposure, offset, points.n)
-        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
+        kept = weighted_rows(w, points.n)
         self._y, self._shifts, self._kept = response, shift, kept
         self._cache: dict[str, Any] = {}
         self._rest: Points | None = None
@@ -290,7 +290,7 @@ def exposures(argument: Any, n: int, *, zero: bool = False) -> Matrix:
 def _number_per_point(argument: Any, n: int, name: str, sign: str = "") -> Matrix:
     """`exposure` (of a sign) or `offset` as (n,) float64."""
     required = f"`{name}` must hold {n} finite numbers{f' {sign}' if sign else ''}, one per point"
-    values = checked_numbers(argument, required, "Pass one real number per point.")
+    values = numbers_by_row(argument, required, "Pass one real number per point.")
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.shape != (n,):

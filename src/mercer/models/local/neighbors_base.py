@@ -27,6 +27,7 @@ from mercer.models.base import (
     check_columns,
     resolve_kernel,
     shortened,
+    weighted_rows,
     weights,
 )
 from mercer.rkhs.geometry import nearest, smallest_columns
@@ -70,7 +71,7 @@ class KernelNeighbors(KernelEstimator):
                 advice="Pass a kernel such as mc.Gaussian(1.0), or use LocalRegression(neighbors=k).",
             )
         w = weights(sample_weight, points.n)
-        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
+        kept = weighted_rows(w, points.n)
         self._left_out = None if len(kept) == points.n else points.take(w == 0)
         self._points = points if len(kept) == points.n else points.take(kept)
         self._weights = None if w is None else w[kept]

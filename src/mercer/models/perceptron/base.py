@@ -26,7 +26,7 @@ from mercer.models.base import (
     training_points,
 )
 from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
-from mercer.models.labels import Labelled, labels
+from mercer.models.labels import Labelled, decided, labels
 from mercer.models.perceptron.bound import mistake_bound
 from mercer.rkhs.expansion import Expansion
 from mercer.solvers.perceptron import Index
@@ -241,8 +241,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: of two the second if f(x) > 0; of more the first with the largest value."""
-        decision = self.decision_function(X)
-        return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+        return decided(self.decision_function(X), self.classes_)
 
     def _seen_examples(self) -> tuple[Points | None, Index, Index]:
         """The misclassified examples, their classes and positions, if the model keeps them."""

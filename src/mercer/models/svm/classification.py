@@ -30,7 +30,7 @@ from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, Rows, keeping, outside, shown, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.convergence import NotConverged
-from mercer.models.labels import class_weights, labels
+from mercer.models.labels import class_weights, decided, labels
 from mercer.models.progress import watched
 from mercer.models.svm import costs
 from mercer.models.svm.margins import MarginReport, Sides, functions
@@ -430,8 +430,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         check_is_fitted(self)
         if self.calibrated and self.class_weight is None and self.calibrated_:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        decision = self.decision_function(X)
-        return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+        return decided(self.decision_function(X), self.classes_)
 
     def margin_report(self) -> MarginReport:
         """Margin, free and bounded support vectors, and bounds on the leave-one-out error, of each function."""
