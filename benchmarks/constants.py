@@ -53,14 +53,14 @@ AVX2 = {
 }
 SINGLE = (
     "features.images.PATCHES",
-    "rkhs.geometry.FIRST", "tuning.grid.BATCH", "tuning.loo.ONE_THREAD", "models.local.neighbors_base.GROUP_ROWS",
+    "rkhs.geometry.FIRST", "tuning.ridge_grid.BATCH", "tuning.loo.ONE_THREAD", "models.local.neighbors_base.GROUP_ROWS",
     "models.density.parzen_line.DIRECT", "models.perceptron.perceptron.MATRIX_ROWS",
     "models.likelihood.predictor.FEATURES_PER_ROW",
 )  # fmt: skip
 """Constants that are alone in their folder."""
 THREADED = {
     *("threads.WORTH_A_THREAD", "gram.costs.INTERRUPTIBLE_ROWS", "models.svm.costs.OWN_THREADS"),
-    *("models.svm.costs.SHARED_PREPARATION", "tuning.grid.BATCH", "tuning.loo.ONE_THREAD"),
+    *("models.svm.costs.SHARED_PREPARATION", "tuning.ridge_grid.BATCH", "tuning.loo.ONE_THREAD"),
 }
 """Constants whose workloads use all threads, by the clock; the others use one thread, and count its processor time."""
 FRESH = (
@@ -866,7 +866,7 @@ def _() -> Work:
     return lambda: mc.nearest(mc.Gaussian(2.0), X, Z, 5)
 
 
-@case("tuning.grid.BATCH", "grid of 8 widths and 3 penalties, 300 rows")
+@case("tuning.ridge_grid.BATCH", "grid of 8 widths and 3 penalties, 300 rows")
 def _() -> Work:
     import mercer as mc
 

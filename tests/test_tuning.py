@@ -17,7 +17,7 @@ from mercer.models.tune import tune
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
 from mercer.solvers.eigen import Eigendecomposition
-from mercer.tuning import by_gradient, grid, quasi_newton, ranges
+from mercer.tuning import by_gradient, quasi_newton, ranges, ridge_grid
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.evidence import log_evidence, profiled_evidence
 from mercer.tuning.folds import Fold
@@ -193,7 +193,7 @@ def test_grid_is_brute_force(by, with_tail, weighted):
     X, Y, roots, tail = data(40)
     kernels, alphas = [mc.Gaussian(s) for s in (0.3, 1.0, 3.0)], np.array([1e-2, 0.3, 5.0])
     rest = roots if weighted else None, tail if with_tail else None
-    found = grid.evaluate_grid(kernels, alphas, mc.Gaussian().prepare(X), Y, *rest, by=by)
+    found = ridge_grid.evaluate_grid(kernels, alphas, mc.Gaussian().prepare(X), Y, *rest, by=by)
     w = np.ones(40) if not weighted else roots**2
     for i, kernel in enumerate(kernels):
         for j, alpha in enumerate(alphas):
@@ -219,9 +219,10 @@ def test_many_alphas_by_one_decomposition():
     X, Y, roots, tail = data(40)
     alphas = np.geomspace(1e-3, 10, costs.FACTORS)
     points = mc.Gaussian().prepare(X)
-    many = grid.evaluate_grid([mc.Gaussian(1.0)], alphas, points, Y, roots, tail)
+    many = ridge_grid.evaluate_grid([mc.Gaussian(1.0)], alphas, points, Y, roots, tail)
     few = [
-        grid.evaluate_grid([mc.Gaussian(1.0)], alphas[[j]], points, Y, roots, tail).value for j in range(len(alphas))
+        ridge_grid.evaluate_grid([mc.Gaussian(1.0)], alphas[[j]], points, Y, roots, tail).value
+        for j in range(len(alphas))
     ]
     np.testing.assert_allclose(many.values[0], few, rtol=1e-8)
 
@@ -256,16 +257,16 @@ def test_the_race_ends_like_scikit_learn(monkeypatch):
 
 def test_the_race_is_not_decided_by_its_first_fold(monkeypatch):
     """Rows of the first fold are noise, which prefers another candidate than all folds together."""
-    monkeypatch.setattr(grid, "EARLY", 1)
+    monkeypatch.setattr(ridge_grid, "EARLY", 1)
     X, Y, _, _ = data(300, 2, 1)
     Y[:60] = np.random.default_rng(1).normal(size=(60, 1))
     kernels, alphas = [mc.Gaussian(s) for s in (0.1, 1.0)], np.geomspace(1e-4, 1e3, 8)
     points = mc.Gaussian().prepare(X)
-    found = grid.evaluate_grid(kernels, alphas, points, Y, by=5)
-    monkeypatch.setattr(grid, "EARLY", 1000)
-    everywhere = grid.evaluate_grid(kernels, alphas, points, Y, by=5)
+    found = ridge_grid.evaluate_grid(kernels, alphas, points, Y, by=5)
+    monkeypatch.setattr(ridge_grid, "EARLY", 1000)
+    everywhere = ridge_grid.evaluate_grid(kernels, alphas, points, Y, by=5)
     assert found.best == everywhere.best
-    fold = grid.FoldSystem(kernels[1](X), Y, None, None, Fold(np.arange(60, 300), np.arange(60)))
+    fold = ridge_grid.FoldSystem(kernels[1](X), Y, None, None, Fold(np.arange(60, 300), np.arange(60)))
     assert np.argmin([fold.losses(a).mean() for a in alphas]) != found.best[1]
     assert (everywhere.folds == 5).all()
 
@@ -795,11 +796,11 @@ def test_alpha_zero_in_a_long_grid_is_as_in_a_short_one():
     alphas = np.r_[0.0, np.geomspace(1e-3, 10, costs.FACTORS)]
     kernel = mc.Laplacian(1.0)
     points = kernel.prepare(X)
-    many = grid.evaluate_grid([kernel], alphas, points, Y, roots, tail)
-    few = grid.evaluate_grid([kernel], alphas[:3], points, Y, roots, tail)
+    many = ridge_grid.evaluate_grid([kernel], alphas, points, Y, roots, tail)
+    few = ridge_grid.evaluate_grid([kernel], alphas[:3], points, Y, roots, tail)
     np.testing.assert_allclose(many.values[0, :3], few.values[0], rtol=1e-8)
     assert many.values[0, 0] == pytest.approx(brute_loo(kernel(X), Y, 0.0, roots, tail), rel=1e-8)
-    singular = grid.evaluate_grid([mc.Linear()], alphas, points, Y)
+    singular = ridge_grid.evaluate_grid([mc.Linear()], alphas, points, Y)
     assert np.isnan(singular.values[0, 0])
     assert singular.parameters["alpha"] > 0
 

@@ -20,8 +20,8 @@ from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import same_points
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import Fold, make_folds
-from mercer.tuning.grid import evaluate_grid
 from mercer.tuning.ranges import held_names
+from mercer.tuning.ridge_grid import evaluate_grid
 from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, Tuned
 
 
