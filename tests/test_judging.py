@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -358,6 +359,14 @@ def test_the_worst_rows_are_counted_in_the_file(visits, capsys):
     far = gaps.with_columns(level=pl.when(pl.arange(120) == 99).then(1000.0).otherwise("level"))
     told(capsys, "fit", "visits.csv", "-t", "level", "--drop", "high", "-m", "ridge", "-o", "m.mercer")
     far.write_csv("far.csv")
+    fit = ["fit", "far.csv", "-t", "level", "--drop", "high", "-m", "ridge", "-o", "far.mercer", "--refit", "--json"]
+    code, said, err = told(capsys, *fit, "--drop-missing-target", "--report", "far.html")
+    assert code == 0, err
+    assert {"kind": "Dropped", "rows": 50, "total": 120}.items() <= json.loads(said)["cautions"][0].items()
+    page = Path("far.html").read_text()
+    assert "50 of 120 rows were dropped because they have no target" in page
+    assert "From far.csv, fitted on" in page, "although the saved model is another one"
+    assert "The saved model was fitted again to all 70 rows after the scores" in page
     out = told(capsys, "evaluate", "m.mercer", "far.csv", "--drop-missing-target", "--json", "--worst", 1)[1]
     assert json.loads(out)["worst"][0]["row"] == 100
 

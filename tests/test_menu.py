@@ -13,6 +13,7 @@ from mercer.models import menu
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
 from mercer.models.explaining.similar import kept_rows
+from mercer.models.offers import gaussian_process
 from mercer.models.offers import request as requests
 from mercer.models.offers.request import sample
 from mercer.models.provenance import Provenance
@@ -239,3 +240,40 @@ def test_many_classes_leave_time_for_fewer_rows_of_a_machine(monkeypatch):
         menu.fit("svm", X, rng.integers(0, k, size=600), task="classification", time=1.0).last.rows for k in (2, 12)
     ]
     assert rows[1] < rows[0]
+
+
+def test_the_plan_of_a_gaussian_process_counts_the_intervals_of_scored_rows(monkeypatch):
+    sizes = []
+
+    class Fast:
+        kernel_, alpha_ = mc.Gaussian(1.0), 0.1
+
+        def __init__(self, *args, **options):
+            pass
+
+        def get_params(self, deep=False):
+            return {}
+
+        def fit(self, X, y):
+            sizes.append(len(y))
+            return self
+
+    monkeypatch.setattr(mc, "GaussianProcessRegressor", Fast)
+    X = np.zeros((14_000, 1))
+    monkeypatch.setattr(gaussian_process, "SCORED", 0.0)
+    menu.fit("gp", X, X[:, 0] - 1.0, kernel=mc.Gaussian(1.0), time=11.0)
+    more = sizes[-1]
+    monkeypatch.setattr(gaussian_process, "SCORED", 0.25)
+    menu.fit("gp", X, X[:, 0] - 1.0, kernel=mc.Gaussian(1.0), time=11.0)
+    assert sizes[-1] < 0.7 * more
+    assert 0.25 * 14_000 * gaussian_process.VARIANCE * sizes[-1] ** 2 < 0.3 * 11.0, "7,642 rows took 10 s for these"
+
+
+def test_texts_are_refused_by_a_model_of_numbers_with_the_kernel_that_suits_them():
+    pl = pytest.importorskip("polars")
+    words = pl.DataFrame({"text": ["a b c d", "b c d e f", "some more"] * 5})
+    with pytest.raises(mc.InvalidInput, match=r"'ridge' with the kernel NGrams\(1, unit='words'\).on\('text'\)"):
+        menu.fit("linear", words, np.arange(15.0))
+    kernel = mc.parse("NGrams(1, unit='words').on('text')")
+    y = np.arange(15.0) % 3
+    assert menu.fit("ridge", words, y, kernel=kernel, time=10.0).model.score(words, y) > 0.5

@@ -42,7 +42,7 @@ from mercer.models.base import exposure_of, innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.explaining.effort import Effort
 from mercer.models.explaining.importance import Importance, measured_importance
-from mercer.models.judging.cautions import Caution
+from mercer.models.judging.cautions import Caution, Dropped
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
 from mercer.models.judging.measures import OF_INTERVALS
@@ -140,6 +140,8 @@ def fit(
     fit_rows = several[0].train if several else train
     cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
     note_leakage(voice, cautions)
+    if problem.dropped:
+        cautions = [Dropped(problem.dropped, problem.dropped + len(problem)), *cautions]
     with (
         voice.progress(f"fitting {count((problem.total or len(problem)) - len(test), 'row')}") as update,
         warnings_as_notes(voice),
@@ -200,13 +202,21 @@ def fit(
             interrupts.wrote(model_path)
     except InvalidInput as error:  # report the result before the error
         unsaved, model_path, size = error, None, 0
+    report_is_late = False
+
+    def late() -> bool:
+        nonlocal report_is_late
+        report_is_late = report_is_late or voice.seconds > budget
+        return report_is_late
+
     if report is not None:
+        scored_model.provenance_ = final.provenance_
         with voice.progress("writing the report"), warnings_as_notes(voice):
             mc.report.write(
                 scored_model, X, y, report, overwrite=True, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance, time=time_to_report(budget),
-                late=lambda: voice.seconds > budget, saved=model_path,
+                late=late, saved=model_path,
             )  # fmt: skip
     details: dict[str, Any] = {}
     if judgement is not None:
@@ -217,6 +227,8 @@ def fit(
             "the search ended early, at the time limit: another run may give another model, and a longer --time a "
             "better one"
         )
+    if report_is_late:
+        voice.note("the time was over before the report was complete: it lacks plots. Raise --time to see them")
     if voice.seconds > budget:
         voice.note(
             f"the command took {seconds(voice.seconds)}, longer than --time {brief(budget)}: the search is planned for "

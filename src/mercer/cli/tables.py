@@ -54,6 +54,8 @@ class Problem:
         The recorded type of the target, if it was read by a format, else "".
     total : int
         The number of rows of the file, if X is a sample of them; else 0.
+    dropped : int
+        The number of rows that were dropped because they have no target.
     groups, times : Array or None
         By which rows are held out together, or the future from the past; None if there is no such column.
     """
@@ -71,6 +73,7 @@ class Problem:
     times: Array | None = None
     target_type: str = ""
     total: int = 0
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -104,6 +107,7 @@ def problem_from(
         frame, y, places = _exposed(frame, y, table.given.one("exposure"), voice)
     else:
         places = np.arange(len(y))
+    dropped = y.null_count()
     places = places[y.is_not_null().to_numpy()]
     frame, y = complete(frame, y, name, table.name, voice, drop=drop_missing_target)
     if table.rows < 2 or len(y) < 2:
@@ -116,7 +120,7 @@ def problem_from(
         task = "regression"  # of counts
     kind, values = _targets(y, name, task, voice)
     if not isinstance(frame, pl.DataFrame):
-        return Problem(frame, values, name, kind, {}, {}, places)
+        return Problem(frame, values, name, kind, {}, {}, places, dropped=dropped)
     given = table.given
     if given.one("exposure") is not None and kind == "classification":
         raise InvalidInput(
@@ -156,6 +160,7 @@ def problem_from(
         others["group"],
         others["time"],
         table.types.get(name, ""),
+        dropped=dropped,
     )
 
 
@@ -253,7 +258,7 @@ def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, dr
         raise InvalidInput(
             f"The target {name!r} of {file} must have a value in every row",
             got=f"{count(len(rows), 'row')} without one: {some}",
-            advice="Fill them in, or drop these rows with --drop-missing-target.",
+            advice="Drop these rows with --drop-missing-target.",
         )
     voice.note(f"dropped {count(len(rows), 'row')} without a target: {some}")
     return frame[np.flatnonzero(keep)], y.filter(keep)

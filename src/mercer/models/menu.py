@@ -292,11 +292,14 @@ def _require_numbers(name: str, X: Any) -> None:
     for column, values in zip(column_names(X), arrays(X)):
         kinds = set() if values.dtype.kind in "biuf" else set(map(type, values[~missing_entries(values)]))
         if not all(map(is_numeric, kinds)):
+            words = f"NGrams(1, unit='words').on({str(column)!r})"
             raise InvalidInput(
                 f"The model {name!r} takes columns of numbers only",
                 got=f"{column!r}, which holds other values",
-                advice="Choose a model with a kernel, such as 'auto', or drop the column.",
-                option=f"Use another --model, such as auto, or --drop {shlex.quote(str(column))}.",
+                advice="Choose a model with a kernel, such as 'auto', or drop the column. A linear model of words "
+                f"is 'ridge' with the kernel {words}.",
+                option=f"Use another --model, such as auto, or --drop {shlex.quote(str(column))}. A linear model "
+                f'of words is --model ridge --kernel "{words}".',
             )
 
 

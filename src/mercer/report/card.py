@@ -60,7 +60,7 @@ def card_section(
         paragraph(lead),
         facts([(name, value) for name, value in entries if value]),
         heading("Limits"),
-        bullets(list(_limits(model, y, judgement, ranges=ranges))),
+        bullets(list(_limits(model, origin, y, judgement, ranges=ranges))),
     )
 
 
@@ -127,7 +127,7 @@ def _versions(origin: Provenance) -> str:
     return f"{versions}; fitted with mercer {origin.version}" if earlier else versions
 
 
-def _limits(model: Any, y: NDArray[Any], judgement: Judgement, *, ranges: bool) -> Iterator[str]:
+def _limits(model: Any, origin: Provenance, y: NDArray[Any], judgement: Judgement, *, ranges: bool) -> Iterator[str]:
     """Sentences about what the model and its scores do not promise."""
     whole = unwrapped(model)
     stop, last = getattr(whole, "stopped_by_", None), getattr(whole, "last_fit_", None)
@@ -135,6 +135,11 @@ def _limits(model: Any, y: NDArray[Any], judgement: Judgement, *, ranges: bool) 
         yield STOPPED[stop]
     if last is not None and last.limit:
         yield f"The last fit used {last}."
+    if origin.refitted:
+        yield (
+            f"The saved model was fitted again to all {count(origin.rows, 'row')} after the scores: they and the "
+            "pictures are those of the model without the held-out rows."
+        )
     if len(y) < FEW_ROWS:
         yield f"{count(len(y), 'training row')} are few: other rows of the same kind may give a different model."
     if judgement.classes is not None:

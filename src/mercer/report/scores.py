@@ -144,7 +144,8 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
     unknown = np.full((len(f), 2), np.nan)
     parts = coverage_by_size(truth, f, unknown if ends is None else ends, COVERAGE)
     rows, off = [], []
-    for name, part in zip(("small", "middle", "large"), parts):
+    names = {1: ("all",), 2: ("small", "large"), 3: ("small", "middle", "large")}[len(parts)]
+    for name, part in zip(names, parts):
         row = [name, f"{number(part.low, 3)} … {number(part.high, 3)}", f"{part.rows:,}", number(part.mae, 3)]
         if ends is not None:
             row += [f"{part.observed:.1%}", number(part.width, 3)]

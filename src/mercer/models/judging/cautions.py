@@ -22,6 +22,27 @@ class Caution:
         return self.words
 
 
+@dataclass(frozen=True)
+class Dropped(Caution):
+    """Rows that were dropped because they have no target.
+
+    >>> print(Dropped(37, 153))
+    37 of 153 rows were dropped because they have no target: if targets are missing for a reason, such as large values \
+that could not be measured, neither the scores nor the predictions hold for such rows
+    """
+
+    rows: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.rows:,} of {self.total:,} rows were dropped because they have no target: if targets are missing "
+            "for a reason, such as large values that could not be measured, neither the scores nor the predictions "
+            "hold for such rows"
+        )
+
+
 def percent(share: float) -> str:
     """A share for a sentence.
 

@@ -76,7 +76,8 @@ def coverage_by_size(
     coverage : float
         The promised coverage of the intervals.
     parts : int
-        The number of parts, of equally many rows.
+        The number of parts, of about equally many rows: rows with equal predictions are in the same part, so that there
+        may be fewer.
 
     Examples
     --------
@@ -85,6 +86,8 @@ def coverage_by_size(
     >>> ends = np.column_stack([y - 1, y + [1, 1, 1, 1, -0.5, -0.5]])           # the largest two are missed
     >>> [part.observed for part in coverage_by_size(y, y, ends, 0.9)]
     [1.0, 1.0, 0.0]
+    >>> [part.rows for part in coverage_by_size(y, [1, 2, 2, 2, 2, 3], ends, 0.9)]
+    [5, 1]
     """
     y, f, ends = (np.asarray(values, dtype=np.float64) for values in (y, predictions, ends))
     if y.ndim != 1 or y.shape != f.shape or ends.shape != (len(y), 2) or len(y) < parts:
@@ -93,8 +96,9 @@ def coverage_by_size(
             got=f"shapes {y.shape}, {f.shape} and {ends.shape}",
             advice="Pass held-out rows with predict and predict_interval.",
         )
-    found = []
-    for rows in np.array_split(np.argsort(f, kind="stable"), parts):
+    found, order = [], np.argsort(f, kind="stable")
+    cuts = [np.searchsorted(f[order], f[part[-1]], side="right") for part in np.array_split(order, parts)[:-1]]
+    for rows in filter(len, np.split(order, cuts)):
         inside = (ends[rows, 0] <= y[rows]) & (y[rows] <= ends[rows, 1])
         found.append(
             CoveragePart(

@@ -16,6 +16,8 @@ BYTES_PER_PAIR = 3 * 8
 """Memory of an exact fit for each pair of rows."""
 EXACT_FIT = 0.1
 """The cost of an exact fit, in evaluations on the same rows."""
+SCORED, VARIANCE = 0.25, 5e-11
+"""Rows that are scored after a fit, as a share of its rows; and the seconds of their variance for each pair of rows."""
 
 
 def gp(request: Request, X: Any, y: Any) -> Any:
@@ -44,7 +46,11 @@ def gp(request: Request, X: Any, y: Any) -> Any:
     if rows == len(y):
         request.used(y, rows, rows)
         return model
-    planned = request.sizes(y, lambda r: EXACT_FIT * request.plan.evaluation(r), FIT_SHARE)
+
+    def cost(r: int) -> float:
+        return EXACT_FIT * request.plan.evaluation(r) + SCORED * len(y) * VARIANCE * r**2
+
+    planned = request.sizes(y, cost, FIT_SHARE)
     sizes = tuple(size for size in dict.fromkeys(min(size, in_memory) for size in planned) if size > rows)
     if not sizes:
         request.used(y, rows, searched[-1], limit="memory" if rows >= in_memory else "time")

@@ -9,11 +9,13 @@ import numpy as np
 import mercer as mc
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.plan import CALL, LEAST_TIME
+from mercer.models.auto.plan import LEAST_TIME
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 
 FOLDS = 3
 """The number of folds of a search."""
+PAIR_OF_CLASSES = 6e-4
+"""Seconds for the problem of two of several classes, however small it is."""
 
 
 def classifier(request: Request, X: Any, y: Any) -> Any:
@@ -60,7 +62,7 @@ def _by_folds(request: Request, X: Any, y: Any, model: Any, grid: dict[str, list
 def _cost(request: Request, y: Any, rows: float) -> float:
     """Seconds for a machine of this many rows: each pair of classes is a problem of its own, however small it is."""
     k = len(np.unique(y)) if request.task == "classification" else 2
-    return request.plan.machine_of_rows(rows) + CALL * (k * (k - 1) // 2 - 1)
+    return request.plan.machine_of_rows(rows) + PAIR_OF_CLASSES * (k * (k - 1) // 2 - 1)
 
 
 def _last(request: Request, model: Any, X: Any, y: Any, fits: int) -> Any:
