@@ -477,7 +477,7 @@ def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     model = AutoClassifier(time=60.0, random_state=1).fit(X, y)
     assert model.loss_ == "hinge"
     assert isinstance(model.model_, mc.SVC)
-    assert "fitted to all 600 rows; 30 of them only for its probabilities" in model.choices_[-1].why
+    assert "fitted to all 600 rows. Of these rows, 30 only calibrate the probabilities" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
 

@@ -1073,6 +1073,9 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
         _note_doubts(voice, SimpleNamespace(), scores)
         assert len(voice.notes) == notes
         assert all("of 3 scores only one is better than the baseline" in note for note in voice.notes)
+    voice = Voice(quiet=True)
+    _note_doubts(voice, SimpleNamespace(), [replace(lone[0], value=-0.02, baseline=-0.03), replace(lone[2], value=2.0)])
+    assert ["R² is not above 0" in note for note in voice.notes] == [True], "although the mean is worse"
     slightly = replace(lone[1], value=3.99)
     for scores, known in (
         ([lone[0], slightly, lone[2]], ""),

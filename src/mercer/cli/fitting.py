@@ -396,6 +396,11 @@ def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
             f"the model is no better than the baseline, which knows only the {knows}: do not rely on it. The columns "
             "may carry no information about the target, or another --model may do better"
         )
+    elif any(score.name == "R²" and score.value <= 0 for score in scores):
+        voice.note(
+            "R² is not above 0: the squared errors are no smaller than those of the mean of the scored targets. Do not "
+            "rely on single predictions; another --model may do better"
+        )
     elif len(better) == 1 < len(compared):
         voice.note(
             f"of {len(compared)} scores only one is better than the baseline, which knows only the {knows}: "

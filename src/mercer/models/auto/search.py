@@ -164,12 +164,14 @@ class Search:
         staged = sizes[-1][1] is not None
         fit = loss.finished(replace(fit, held_out=held_out, staged=staged), self)
         rows = total if fit.rows is None else len(fit.rows)
+        kept = getattr(getattr(fit.model, "function_", None), "points", None)
         centres = done[1] if fit.model is not None and "n_centers" in fit.model.get_params() else None
+        centres = centres if centres is None or kept is None else kept.n  # some of the planned ones may say the same
         limit: Limit = "clock" if done != sizes[-1] else "time" if rows < n or centres is not None else ""
         self.last = LastFit(rows + len(held_out), total, centres, limit)
         why = f"fitted to {self.last}"
         if len(held_out):
-            why += f"; {len(held_out):,} of them only for its probabilities"
+            why += f". Of these rows, {len(held_out):,} only calibrate the probabilities"
         self.record.add("Solver", type(fit.model).__name__, f"{why}; {fit.model.status_}", began=began)
         return fit
 
