@@ -141,7 +141,7 @@ def fit(
     cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
     note_leakage(voice, cautions)
     if problem.dropped:
-        cautions = [Dropped(problem.dropped, problem.dropped + len(problem)), *cautions]
+        cautions = (Dropped(problem.dropped, problem.dropped + len(problem)), *cautions)
     with (
         voice.progress(f"fitting {count((problem.total or len(problem)) - len(test), 'row')}") as update,
         warnings_as_notes(voice),
