@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.svm import LinearSVC
 
 import mercer as mc
 from mercer.data.keys import keys_of
@@ -184,3 +185,11 @@ def test_equal_values_have_equal_keys_alone_and_together():
 def test_values_that_differ_from_themselves_have_no_key(bad):
     with pytest.raises(mc.InvalidInput, match="NaN"):
         keys_of([bad])
+
+
+def test_sparse_features_suit_linear_models():
+    texts, y = ["GATTACA", "TACCA", "GGG", "GATT"], [0, 0, 1, 0]
+    for phi in (mc.Spectrum(2).features(texts), mc.hashed_features(mc.Spectrum(2), 16)):
+        sparse = phi.sparse(texts)
+        assert sparse.indices.dtype == sparse.indptr.dtype == np.int32  # scikit-learn's solvers refuse longer ones
+        np.testing.assert_array_equal(LinearSVC().fit(sparse, y).predict(sparse), y)

@@ -29,7 +29,9 @@ class _Counted(FeatureMap):
         counts = Points(X).encoded(self.encoder)
         columns, signs = self._columns(counts.keys)
         known = columns >= 0
-        entries = (counts.values * signs)[known], (counts.rows[known], columns[known])
+        most = max(len(counts), self.dimension, len(counts.keys))
+        short = np.int32 if most < 2**31 else np.int64  # many linear models take no longer indices
+        entries = (counts.values * signs)[known], (counts.rows[known].astype(short), columns[known].astype(short))
         return sp.csr_array(sp.coo_array(entries, shape=(len(counts), self.dimension)))
 
     def _fill(self, X: Any, out: Array) -> None:
