@@ -7,6 +7,7 @@ import pickle
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -429,3 +430,14 @@ def test_the_command_line_reads_graphs(tmp_path, capsys):
     assert run(["fit", folder]) != 0
     assert "no graph labels" in capsys.readouterr().err
     assert run(["predict", model, folder]) == 0
+
+
+def test_models_name_the_position_of_a_graph_that_cannot_be_read():
+    nx = pytest.importorskip("networkx")
+    for bad, words in ((nx.Graph(), "without nodes"), (nx.DiGraph([(0, 1)]), "directed")):
+        graphs = [nx.path_graph(2), bad]
+        frame = pd.DataFrame({"molecule": graphs})
+        with pytest.raises(mc.InvalidInput, match=f"{words}.*position 1"):
+            mc.SVC(mc.WeisfeilerLehman(1)).fit(graphs, [0, 1])
+        with pytest.raises(mc.InvalidInput, match=f"{words}.*position 1"):
+            mc.SVC(mc.WeisfeilerLehman(1).on("molecule")).fit(frame, [0, 1])

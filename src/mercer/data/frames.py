@@ -169,8 +169,8 @@ def row_labels(X: Any) -> list[Any] | None:
     return list(X.index) if is_frame(X) and _is_pandas(X) else None
 
 
-def copied(frame: Any, frozen: Callable[[Any], Any] | None = None) -> Any:
-    """A frame that does not change with this one; `frozen` makes objects in it unchangeable, where it can."""
+def copied(frame: Any, frozen: Callable[[Any, int], Any] | None = None) -> Any:
+    """A frame that does not change with this one; `frozen` makes the object of a row unchangeable, where it can."""
     copy = frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
     if frozen is None:
         return copy
@@ -178,7 +178,7 @@ def copied(frame: Any, frozen: Callable[[Any], Any] | None = None) -> Any:
         if str(kind).lower() != "object":
             continue
         values = listed(column(copy, position))
-        kept = [frozen(value) for value in values]
+        kept = [frozen(value, row) for row, value in enumerate(values)]
         if any(new is not old for new, old in zip(kept, values)):
             copy = _with_objects(copy, position, name, kept)
     return copy

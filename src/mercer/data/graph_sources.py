@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.data.graph_arguments import finite_numbers
-from mercer.data.graphs import Graph
+from mercer.data.graphs import Graph, as_graph
 from mercer.errors import InvalidInput
 from mercer.validation import real_numbers
 
@@ -31,9 +31,9 @@ def library(x: Any) -> str:
     return _KNOWN[kind]
 
 
-def frozen(x: Any) -> Any:
+def frozen(x: Any, position: int) -> Any:
     """A graph of another library as a `Graph`, which later changes do not reach; anything else unchanged."""
-    return read(x) if library(x) else x
+    return as_graph(x, position) if library(x) else x
 
 
 def read(graph: Any) -> Graph:

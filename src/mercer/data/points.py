@@ -248,31 +248,31 @@ def owned(X: Any) -> Any:
     """
     if isinstance(X, np.ndarray):
         if X.dtype == object:
-            return object_array([_owned_object(x) for x in X.ravel()]).reshape(X.shape)
+            return object_array([_owned_object(x, i) for i, x in enumerate(X.ravel())]).reshape(X.shape)
         return X.copy() if X.flags.writeable else X
     if sp.issparse(X):
         return X.copy()
     if is_frame(X):
         return frames.copied(X, _frozen)
     if isinstance(X, (list, tuple)):
-        return [_owned_object(x) for x in X]
+        return [_owned_object(x, i) for i, x in enumerate(X)]
     return X
 
 
-def _owned_object(x: Any) -> Any:
+def _owned_object(x: Any, position: int) -> Any:
     if isinstance(x, (list, dict)):
         nested = any(isinstance(v, (list, dict)) for v in (x.values() if isinstance(x, dict) else x))
         return deepcopy(x) if nested else copy(x)
-    return copy(x) if isinstance(x, (set, bytearray, np.ndarray)) or sp.issparse(x) else _frozen(x)
+    return copy(x) if isinstance(x, (set, bytearray, np.ndarray)) or sp.issparse(x) else _frozen(x, position)
 
 
-def _frozen(x: Any) -> Any:
-    """Graphs and trees of other libraries in our own form, which later changes do not reach."""
+def _frozen(x: Any, position: int) -> Any:
+    """Graphs and trees of other libraries in our own form, which later changes do not reach; errors say where."""
     if type(x).__module__ in ("ast", "xml.etree.ElementTree"):
         from mercer.data.trees import Tree
 
         return Tree.of(x)
-    return frozen(x)
+    return frozen(x, position)
 
 
 def nbytes(value: Any) -> int:
