@@ -146,3 +146,13 @@ def test_models_choose_a_kernel_for_images(tmp_path):
     assert mc.SVC().fit(X[:90], y[:90]).kernel_.phi.size == 4
     colours = np.random.default_rng(0).integers(0, 255, (6, 6, 9, 3), dtype=np.uint8)
     assert all(np.isfinite(k(colours)).all() for k in suited(list(colours))[1].values())
+
+
+def test_features_of_polynomials_of_pixels():
+    X = np.random.default_rng(0).random((4, 3, 3))
+    k = mc.Polynomial(2, c=1.0).after(mc.pixels)
+    phi = k.features(X)
+    assert phi.dimension == 55
+    np.testing.assert_allclose(phi(X) @ phi(X).T, k(X), rtol=1e-12)
+    with pytest.raises(mc.InvalidInput, match="data set of objects"):
+        k.features(None)

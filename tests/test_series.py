@@ -487,3 +487,10 @@ def test_models_choose_a_kernel_for_clouds(tmp_path):
     assert mc.SVC().fit(X, y).kernel_ == next(iter(kernels.values()))
     same = [np.ones((20, 2))] * 3
     assert np.isfinite(space.kernels(same)["distributions"](same)).all()
+
+
+def test_features_of_signatures_of_given_series():
+    X = [np.cumsum(np.random.default_rng(n).normal(size=(n, 2)), axis=0) for n in (4, 6, 5)]
+    for k in (mc.Signature(3), mc.Signature(2).after(mc.lead_lag)):
+        phi = k.features(X)
+        np.testing.assert_allclose(phi(X) @ phi(X).T, k(X), rtol=1e-9)

@@ -295,7 +295,7 @@ class Similarity(Value, ABC):
         Parameters
         ----------
         d : int
-            Number of columns of the points, or the ground set for kernels on sets.
+            Number of columns of the points; the ground set for kernels on sets; for other objects a data set of them.
         index : str
             "monomials" (each monomial once) or "tuples" (lecture 002: one feature per tuple of factors).
         """

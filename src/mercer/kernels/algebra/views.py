@@ -296,14 +296,17 @@ class After(Viewed, Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap
 
-        if not isinstance(d, (int, np.integer)):
+        if d is None or isinstance(d, str):
             raise InvalidInput(
-                "The map of k(phi(x), phi(z)) needs the number of columns of x",
+                "The map of k(phi(x), phi(z)) needs the number of columns of x, or a data set of objects",
                 got=repr(d),
-                advice="Pass it, as in k.features(3).",
+                advice="Pass it, as in k.features(3) or k.features(smiles).",
             )
-        width = np.asarray(UserFunction(self.phi)(np.zeros((1, d)))).shape[1]
-        return ComposedMap(self.inner.features(width, index=index), self.phi, int(d))
+        columns = isinstance(d, (int, np.integer))
+        image = UserFunction(self.phi)(np.zeros((1, d)) if columns else d)
+        rows = columns or getattr(image, "ndim", 0) == 2
+        inner = self.inner.features(np.shape(image)[1] if rows else image, index=index)
+        return ComposedMap(inner, self.phi, int(d) if columns else None)
 
     def __repr__(self) -> str:
         return f"{inside(self.inner, ATOM)}.after({show(self.phi)})"

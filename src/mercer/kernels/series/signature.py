@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mercer._loops import series as loops
 from mercer.data.points import Array, Points
-from mercer.data.series import Series
+from mercer.data.series import Series, as_series
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import require_finite
@@ -234,7 +234,7 @@ class Signature(_Paths, Kernel):
         return SIGNATURE(self, self.static_kernel.proof(), condition=f"levels 0 … {self.level}")
 
     def features(self, d: Any, *, index: str = "monomials") -> SignatureMap:
-        """The signature of a series of d channels, for the static kernel ⟨x, z⟩."""
+        """The signature of a series of d channels (or as many as the series `d` have), for the static kernel ⟨x, z⟩."""
         from mercer.features.series import SignatureMap
 
         if not isinstance(self.static, Linear):
@@ -243,7 +243,8 @@ class Signature(_Paths, Kernel):
                 got=repr(self.static),
                 advice="Use the kernel itself, or replace its static kernel by mc.Linear().",
             )
-        return SignatureMap(d, self.level)
+        channels = as_series(d).values.shape[1] if isinstance(d, (list, tuple, np.ndarray)) else d
+        return SignatureMap(channels, self.level)
 
 
 class SignaturePDE(_Paths, Indefinite):
