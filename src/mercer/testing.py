@@ -140,9 +140,9 @@ def values(kernel: Similarity, X: Any, Z: Any) -> bool:
 
 def expression(kernel: Similarity, X: Any, Z: Any) -> bool:
     """repr and pickle rebuild every expression without Python functions and foreign classes."""
-    if any(callable(v) or "<" in repr(v) for leaf in _nodes(kernel) for v in leaf.get_params(deep=False).values()):
+    if any(callable(v) or "<" in repr(v) for node in kernel.nodes for v in node.get_params(deep=False).values()):
         return False
-    if not all(type(node).__module__.startswith("mercer.") for node in _nodes(kernel)):
+    if not all(type(node).__module__.startswith("mercer.") for node in kernel.nodes):
         return False
     if eval(repr(kernel), {}, _PublicNames()) != kernel or pickle.loads(pickle.dumps(kernel)) != kernel:
         raise LawBroken(f"expression: {kernel!r} does not rebuild itself")
@@ -154,10 +154,6 @@ class _PublicNames(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         return getattr(mercer, name)
-
-
-def _nodes(kernel: Any) -> list[Any]:
-    return [kernel, *(node for child in kernel.children.values() for node in _nodes(child))]
 
 
 def logarithm(kernel: Similarity, X: Any, Z: Any) -> bool:

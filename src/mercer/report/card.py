@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import mercer
 from mercer.kernels.about import About
-from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.typed import Typed
 from mercer.models.auto.plan import Stop
@@ -84,19 +83,11 @@ def _kernel(kernel: Similarity) -> Markup:
     shown = kernel.inner if isinstance(kernel, Typed) else kernel
     about = getattr(shown, "about", None)
     if shown.children:
-        names = list(dict.fromkeys(_leaves(shown)))
+        names = list(dict.fromkeys(type(leaf).__name__ for leaf in shown.leaves))
         words = f"A combination of {first_few(names, NAMED)}." if len(names) > 1 else f"Made from {names[0]}."
     else:
         words = about.purpose if isinstance(about, About) else ""
     return expression(cut(brief(shown), EXPRESSION), words)
-
-
-def _leaves(kernel: Value) -> Iterator[str]:
-    """The names of the kernels of which a kernel is made."""
-    if not kernel.children:
-        yield type(kernel).__name__
-    for child in kernel.children.values():
-        yield from _leaves(child)
 
 
 def _settings(inner: Any) -> Iterator[str]:

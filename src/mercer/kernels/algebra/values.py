@@ -122,6 +122,11 @@ class Value:
         return children
 
     @property
+    def nodes(self) -> list[Value]:
+        """The expression and all expressions in it, each before its parts."""
+        return [self, *(node for child in self.children.values() for node in child.nodes)]
+
+    @property
     def leaves(self) -> list[Value]:
         """The leaves of the expression, left to right."""
         children = self.children

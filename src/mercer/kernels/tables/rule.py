@@ -30,7 +30,7 @@ from mercer.kernels.strings.ngrams import NGrams
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
-from mercer.kernels.tables.typed import KINDS, Typed, every_node
+from mercer.kernels.tables.typed import KINDS, Typed
 from mercer.kernels.vectors.histograms import MinMax
 from mercer.kernels.vectors.stationary import Periodic
 from mercer.validation import check_number
@@ -174,7 +174,7 @@ def _of_objects(role: Role) -> Kernel:
 def _leaves(kernel: Kernel) -> dict[str, str]:
     """The leaves that compare the values of each column, by name."""
     leaves: dict[str, list[str]] = {}
-    for node in every_node(kernel):
+    for node in kernel.nodes:
         if isinstance(node, On):
             for column in node.columns:
                 leaves.setdefault(column, []).extend(map(_called, node.leaves))

@@ -145,7 +145,7 @@ columns if they are the same: 'age' may now be 'Age'.
         known = set(names)
         if len(known) < len(names):
             raise InvalidInput("A column must be named once", got=names, advice="Name each column for one kind only.")
-        used = {c for node in every_node(self.kernel) for c in getattr(node, "columns", ())}
+        used = {c for node in self.kernel.nodes for c in getattr(node, "columns", ())}
         unknown = [c for c in (*used, *self.complete) if c not in known]
         if unknown:
             raise InvalidInput(
@@ -196,8 +196,3 @@ def _names(value: Any, field: str) -> tuple[str, ...]:
 
 def _listed(value: Any) -> str:
     return f"[{', '.join(_listed(v) if isinstance(v, tuple) else repr(v) for v in value)}]"
-
-
-def every_node(kernel: Any) -> list[Any]:
-    """An expression and all expressions in it."""
-    return [kernel, *(node for child in kernel.children.values() for node in every_node(child))]
