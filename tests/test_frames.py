@@ -252,3 +252,24 @@ def test_a_plan_names_the_leaves_of_its_kernel(kind):
         "same": "",
     }
     assert {type(leaf).__name__ for leaf in plan.kernel.leaves} == {"Additive", "Periodic", "Categorical"}
+
+
+class Heights(mc.Kernel):
+    """A Gaussian of one column of a frame, in a space of its own."""
+
+    space = "patients"
+
+    def encode(self, X):
+        return np.asarray(X["height"], dtype=np.float64)
+
+    def tile(self, block, out):
+        x, z = block.encoded(self)
+        np.exp(-((np.asarray(x)[:, None] - np.asarray(z)) ** 2), out=out)
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+def test_a_kernel_of_your_own_reads_a_frame_of_any_columns(frame):
+    height = np.linspace(0.0, 3.0, 250)
+    born = np.full(250, "2020-01-01", dtype="datetime64[us]")
+    X = frame({"name": ["Ada", "Bob"] * 125, "height": height, "born": born, "seen": list(born[:5].tolist()) * 50})
+    assert mc.KernelRidge(Heights(), alpha=0.1).fit(X, np.sin(height)).score(X, np.sin(height)) > 0.9

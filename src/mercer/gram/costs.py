@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.frames import arrays, is_frame
-from mercer.data.points import Points
+from mercer.data.frames import arrays, is_frame, rows
+from mercer.data.points import Points, length
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import POSITIONS, FromFunction
 from mercer.kernels.discrete import CATEGORIES
@@ -60,11 +60,12 @@ def _numbers(kernel: Similarity, X: Any) -> float:
     """The nanoseconds for reading all numbers of a point: the columns of a table, or the elements of an object."""
     if sp.issparse(X):
         return OPERATION * X.nnz / X.shape[0]
-    if is_frame(X) and not isinstance(kernel.space, Vectors) and kernel.space not in (CATEGORIES, POSITIONS):
-        X = np.concatenate(arrays(X))  # objects in the cells of a column, such as texts
-    elif is_frame(X) or isinstance(X, np.ndarray):
+    by_cell = is_frame(X) and not isinstance(kernel.space, Vectors) and kernel.space not in (CATEGORIES, POSITIONS)
+    if not by_cell and (is_frame(X) or isinstance(X, np.ndarray)):
         return COORDINATE * (X.shape[1] if len(X.shape) > 1 else 1)
-    some = X[:: max(1, len(X) // 100)]
+    some = rows(X, slice(None, None, max(1, length(X) // 100)))
+    if by_cell:  # objects in the cells of a column, such as texts
+        some = [x for column in arrays(some) for x in column]
     return OPERATION * float(np.mean([len(x) if hasattr(x, "__len__") else 1 for x in some]))
 
 
