@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.missing import missing_entries
 from mercer.errors import InvalidInput
 
 Unit = Literal["length", "taxicab", "period", "factor", "product"]
@@ -176,7 +177,7 @@ class Entries:
         if a is b or a.shape != b.shape or a.dtype != b.dtype:
             return a is b
         same = a == b
-        return bool(same.all() or (same | ((a != a) & (b != b))).all())
+        return bool(same.all() or (same | (missing_entries(a) & missing_entries(b))).all())
 
 
 class Same:
