@@ -1306,7 +1306,11 @@ def test_demo(tmp_path, capsys):
     for what in ("table", "model", "report", "predictions"):
         assert Path(answer[what]).stat().st_size > 1000, what
     code, out, err = told(capsys, "fit", answer["table"], "-t", "progression", "-o", tmp_path / "same.mercer", "--json")
-    assert json.loads(out)["scores"] == score_facts(provenance(mc.load(answer["model"])).scores), "as in first-table.md"
+    origin = provenance(mc.load(answer["model"]))
+    assert json.loads(out)["scores"] == score_facts(origin.scores), "as in first-table.md"
+    for page in ("README.md", "docs/index.md", "docs/first-table.md"):
+        text = " ".join((Path(__file__).parents[1] / page).read_text(encoding="utf-8").split())
+        assert re.search(rf"scores (are )?of {origin.held_out} patients", text), page
 
 
 # -- what a command must not do ----------------------------------------------------------------------------------------
