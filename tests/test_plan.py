@@ -90,6 +90,23 @@ def test_a_sample_stands_for_more_rows():
     assert (texts.n, texts.solver) == (15, "cholesky")
 
 
+def test_rows_in_a_file_are_planned_as_they_are_fitted(tmp_path):
+    pl = pytest.importorskip("polars")
+    X, y = data(400, 6)
+    pl.DataFrame(X).with_columns(pl.Series("y", y)).write_parquet(tmp_path / "rows.parquet")
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1)
+    plans = [mc.plan(model, tmp_path / "rows.parquet", target="y"), mc.plan(model, mc.Batches(X))]
+    model.fit(tmp_path / "rows.parquet", target="y")
+    for plan in plans:
+        assert (plan.n, plan.solver, plan.centers) == (400, model.solver_, len(model.function_))
+        assert "the rows are read in batches" in str(plan)
+    assert mc.plan(model, mc.Batches(X), n=10**6).n == 10**6
+    with pytest.raises(mc.InvalidInput, match=r"Rows in batches need Nyström centres.*got solver='cg'"):
+        mc.plan(mc.KernelRidge(solver="cg"), mc.Batches(X))
+    with pytest.raises(mc.InvalidInput, match="`target` names a column of a file"):
+        mc.plan(model, X, target="y")
+
+
 @pytest.mark.parametrize("given", [{}, {"n": 10}, {"d": 3}, {"X": np.ones((4, 2)), "d": 2}])
 def test_a_plan_needs_data_or_sizes(given):
     with pytest.raises(mc.InvalidInput, match=r"the data, or the numbers of rows and columns.*mc.plan\(model, X\)"):

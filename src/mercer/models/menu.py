@@ -243,7 +243,10 @@ def plan(
         lambda text, share=None: None,
     )  # fmt: skip
     rows, model = penalised.last_ridge(request, y)
-    return mc.plan(model, X if rows == len(y) else take(X, request.sample(y, rows)))
+    planned = mc.plan(model, X if rows == len(y) else take(X, request.sample(y, rows)))
+    if planned.centers and centers is None:
+        planned = replace(planned, why=f"as many centres as {time:g} seconds allow")
+    return planned
 
 
 def _plan(seconds: float, kernel: Any, X: Any, y: Any) -> Plan:

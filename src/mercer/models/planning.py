@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,18 +10,20 @@ from typing import Any
 import numpy as np
 
 from mercer import gram
+from mercer.data.batches import Batches
 from mercer.data.points import Points, take
+from mercer.data.sampling import drawn
 from mercer.errors import InvalidInput
 from mercer.gram.costs import STORED_SHARE
 from mercer.memory import budget as memory_budget
 from mercer.models.base import penalties, resolve_kernel, training_points
-from mercer.models.least_squares.kernel_ridge import DECOMPOSITION, KernelRidge
+from mercer.models.least_squares.kernel_ridge import DECOMPOSITION, KernelRidge, batches_for
 from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import fourier, nystrom
 from mercer.solvers.choice import SOLVERS, Choice, Size, choose
 from mercer.solvers.prediction import SAMPLE, Spectrum, measure, predict
-from mercer.validation import check_whole_number
+from mercer.validation import check_whole_number, generator
 from mercer.words import seconds, show_bytes
 
 SPECTRUM = 1000
@@ -78,7 +81,7 @@ class Plan:
         return f"{self.n:,} rows: {how} ({self.why}); {cost}"
 
 
-def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = None) -> Plan:
+def plan(model: Any, X: Any = None, *, target: str | None = None, n: int | None = None, d: int | None = None) -> Plan:
     """The solver that `model.fit` will use, why, and its predicted time and memory. Nothing is fitted.
 
     The choice is made by the same code as in `fit`. The time is measured on a sample and scaled up: an estimate, which
@@ -88,9 +91,12 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     ----------
     model : KernelRidge
         A `KernelRidge`.
-    X : array, frame, list of objects or None
-        The data, or a sample of them if `n` is given. Without X the sample has `d` independent standardised columns,
-        which is the hardest case for approximations of low rank.
+    X : array, frame, list of objects, path, Batches or None
+        The data, or a sample of them if `n` is given. Of a file and of other rows that are read in batches, one pass
+        draws a sample. Without X the sample has `d` independent standardised columns, which is the hardest case for
+        approximations of low rank.
+    target : str or None
+        The column of a file with the targets.
     n : int or None
         The number of rows, by default that of X.
     d : int or None
@@ -108,7 +114,10 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
             "`model` must be a KernelRidge", got=type(model).__name__, advice="Pass a model such as mc.KernelRidge()."
         )
     check_solver_parameters(model, SOLVERS)
-    points, total = _sample(X, n, d)
+    if n is not None:
+        n = check_whole_number(n, "n", such_as=100_000)
+    batched = isinstance(X, (str, os.PathLike, Batches))
+    points, total = _sample_of_batches(model, X, target, n) if batched else _sample(X, target, n, d)
     kernel = resolve_kernel(model.kernel, points)
     few = gram.of(kernel, kernel.prepare(points), budget=memory_budget())
     by_rule = isinstance(model.alpha, str)
@@ -119,7 +128,10 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     limit = memory_budget(model.budget)
     sample = LeastSquares(few, np.ones((few.shape[0], targets)), alpha.min() * np.full(targets, few.shape[0] / total))
     grid = partial(fourier.affordable, sample, model.tol, n=total)
-    choice = choose(size, requested_solver(model, total), model.budget, grid)
+    if batched:
+        choice = Choice("nystrom", "the rows are read in batches")
+    else:
+        choice = choose(size, requested_solver(model, total), model.budget, grid)
     if choice.solver == "fourier":
         took, nbytes, iterations = fourier.measured(sample, model.tol, total)
         return Plan(total, choice.solver, choice.why, took, nbytes, iterations, 0, 0)
@@ -136,7 +148,7 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     spectrum = Spectrum.of(few.restrict(slice(0, SPECTRUM)))
     speed = measure(few, targets)
     fits = total * centers * size.rounded.itemsize <= STORED_SHARE * limit
-    stored = fits and few.worth_storing(size.rounded)
+    stored = fits and not batched and few.worth_storing(size.rounded)
     limits: dict[str, Any] = {"tol": tol, "max_passes": model.max_passes}
     predicted = predict(size, choice, speed, spectrum, centers=centers, stored=stored, **limits)
     took, nbytes = predicted.seconds, predicted.nbytes
@@ -146,16 +158,26 @@ def plan(model: Any, X: Any = None, *, n: int | None = None, d: int | None = Non
     return Plan(total, choice.solver, choice.why, took, nbytes, predicted.iterations, choice.rank, centers)
 
 
-def _sample(X: Any, n: int | None, d: int | None) -> tuple[Points, int]:
+def _sample_of_batches(model: KernelRidge, X: Any, target: str | None, n: int | None) -> tuple[Points, int]:
+    """The same for rows in batches, as `fit` would read them."""
+    batches = batches_for(model, Batches.of(X, None, target))
+    return training_points(drawn(batches, SAMPLE, generator(0)).X), batches.n if n is None else n
+
+
+def _sample(X: Any, target: str | None, n: int | None, d: int | None) -> tuple[Points, int]:
     """Some points, and the number of rows to plan for."""
+    if target is not None:
+        raise InvalidInput(
+            "`target` names a column of a file",
+            got=f"target={target!r} and {'no data' if X is None else type(X).__name__}",
+            advice="Leave it out, since a plan needs no targets.",
+        )
     if (X is None) == (d is None) or (X is None and n is None):
         raise InvalidInput(
             "A plan needs the data, or the numbers of rows and columns",
             got=f"X={'None' if X is None else 'data'}, n={n}, d={d}",
             advice="Call mc.plan(model, X), or mc.plan(model, n=100_000, d=20).",
         )
-    if n is not None:
-        n = check_whole_number(n, "n", such_as=100_000)
     if X is None:
         d = check_whole_number(d, "d", such_as=20)
         rng = np.random.default_rng(0)

@@ -150,7 +150,7 @@ def solve(
 def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, Any], error: float) -> str:
     """The centres, the method and the error, in words."""
     n, m = problem.n, stats["centers"]
-    which = f"{m:,} centres ({centers if isinstance(centers, str) else 'given'})"
+    which = f"{m:,} centres" + (f" ({centers})" if isinstance(centers, str) else "")
     if wanted == n:
         which = "all points as centres"
     if m < wanted:

@@ -258,21 +258,8 @@ class KernelRidge(PenalisedSmoother):
 
     def _fit_batches(self, batches: Batches, y: Any, sample_weight: Any) -> Self:
         """Fit on centres to rows that are read in batches, once per pass."""
-        solver = requested_solver(self, batches.n)
-        for name, value, fits in (
-            ("solver", self.solver, solver in ("auto", "nystrom")),
-            ("tune", self.tune, self.tune is None),
-            ("centers", self.centers, not isinstance(self.centers, str) or self.centers == "uniform"),
-        ):
-            if not fits:
-                raise InvalidInput(
-                    "Rows in batches need Nyström centres, uniform or given",
-                    got=f"{name}={value!r}",
-                    advice="Choose these on a sample of the rows, or load all rows as an array.",
-                )
         check_penalty_rule(self.alpha)
-        if isinstance(self.kernel, (TableKernel, Typed)):
-            batches = batches.as_tables()
+        batches = batches_for(self, batches)
         n, limit, by_rule = batches.n, memory_budget(self.budget), isinstance(self.alpha, str)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else min(self.n_centers, n)
         judged = _judged(m, limit) if by_rule else 0
@@ -504,6 +491,23 @@ class KernelRidge(PenalisedSmoother):
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
         return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]
+
+
+def batches_for(model: KernelRidge, batches: Batches) -> Batches:
+    """The batches as `fit` reads them, as tables for kernels on tables. Parameters that need all rows are refused."""
+    solver = requested_solver(model, batches.n)
+    for name, value, fits in (
+        ("solver", model.solver, solver in ("auto", "nystrom")),
+        ("tune", model.tune, model.tune is None),
+        ("centers", model.centers, not isinstance(model.centers, str) or model.centers == "uniform"),
+    ):
+        if not fits:
+            raise InvalidInput(
+                "Rows in batches need Nyström centres, uniform or given",
+                got=f"{name}={value!r}",
+                advice="Choose these on a sample of the rows, or load all rows as an array.",
+            )
+    return batches.as_tables() if isinstance(model.kernel, (TableKernel, Typed)) else batches
 
 
 def _judged(m: int, limit: int) -> int:
