@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        return f"{self.name} per column" if self.by_column else self.name
+        return f"{self.name}, one width per column" if self.by_column else self.name
 
     @property
     def paid(self) -> float:

@@ -16,6 +16,7 @@ from mercer.data.points import Points, take
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.offers.request import FIT_SHARE, SEARCH_SHARE, Request
 from mercer.tuning import smoothing
+from mercer.words import count
 
 # Seconds per pair of rows and coefficient of a local polynomial: of an evaluation with its gradient, and of a value.
 SLOPE_PAIR, VALUE_PAIR = 1e-8, 2e-9
@@ -74,11 +75,11 @@ def neighbors(request: Request, X: Any, y: Any) -> Any:
 
     if rows < len(y):
         model = _last(request, X, y, more, pair)
-        by = f"{chosen} are the best by leave-one-out on {rows:,} of {len(y):,} rows"
-        request.choices.append(f"{model.n_neighbors_} neighbours: {by}")
+        by = f"{chosen:,} by leave-one-out on {rows:,} of {len(y):,} rows"
+        request.choices.append(f"{count(int(model.n_neighbors_), 'neighbour')}: {by}")
     else:
         request.used(y, rows, rows)
-        request.choices.append(f"{chosen} neighbours, the best by leave-one-out")
+        request.choices.append(f"{count(chosen, 'neighbour')}, the best number by leave-one-out")
     return model
 
 
