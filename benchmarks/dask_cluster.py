@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import machine, table
+from measure import heading, judge, machine, table
 
 COLUMNS = 100
 
@@ -264,7 +264,7 @@ def main() -> None:
     n, m, rounds = (20_000, 200, 2) if quick else (200_000, 1000, 5)
     machine()
     constants, f = measured(n, m, rounds)
-    print(f"## One pass, n = {n:,}, {COLUMNS} columns, m = {m:,}, float32\n")
+    heading(f"One pass on a Dask cluster, n = {n:,}, {COLUMNS} columns, m = {m:,}, float32")
     table(
         ["", "figure", "aim"],
         [
@@ -280,8 +280,15 @@ def main() -> None:
             ["bytes that the client sends", f"{f['graph']:,.0f}", ""],
         ],
     )
-    print(f"\n{constants}\n")
-    print(f"## Projected: an iteration on 10⁹ rows of {COLUMNS} columns, 10 000 centres\n")
+    if not quick:
+        judge(
+            [
+                ("speed of two workers in units of two threads", f["threads"] / f["cluster"], 0.8),
+                ("50 ms in units of the overhead of a pass", 0.05 / f["overhead"], 1.0),
+            ]
+        )
+    print(f"{constants}\n")
+    heading(f"Projected: an iteration on 10⁹ rows of {COLUMNS} columns, 10 000 centres")
     projections(constants)
     print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 

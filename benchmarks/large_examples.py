@@ -3,7 +3,6 @@
     python benchmarks/large_examples.py --data DIR               # or set MERCER_DATA; about ten minutes on two cores
     python benchmarks/large_examples.py --data DIR --only bike --time 10
     python benchmarks/large_examples.py --data DIR --quick       # 2 000 rows of each, 2 seconds: does it run?
-    python benchmarks/large_examples.py --data DIR --out FILE    # also write the figures as JSON
 
 Every table is split once, 80 % for training and 20 % for the test, by the seed 0. The training part is written to a
 Parquet file, which `AutoRegressor(time=60)` reads in batches; nothing else is chosen. scikit-learn's
@@ -16,7 +15,6 @@ run.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -29,7 +27,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import mean_poisson_deviance, r2_score
 
 import mercer as mc
-from measure import machine, table, timed
+from measure import heading, machine, table, timed
 
 SEED, SHARE = 0, 0.2
 QUICK_ROWS, QUICK_SECONDS = 2_000, 2.0
@@ -115,7 +113,6 @@ def main() -> None:
     parser.add_argument("--only", choices=EXAMPLES, help="one table only")
     parser.add_argument("--quick", action="store_true", help="few rows, to see that it runs")
     parser.add_argument("--time", type=float, default=60.0, help="seconds for each search")
-    parser.add_argument("--out", help="write the figures as JSON to this file")
     args = parser.parse_args()
     if not args.data:
         sys.exit("Name the folder of the files: --data DIR, or MERCER_DATA.")
@@ -125,8 +122,6 @@ def main() -> None:
         seconds, most = (QUICK_SECONDS, QUICK_ROWS) if args.quick else (args.time, None)
         runs.append(run(name, Path(args.data), seconds, most))
         print(runs[-1], flush=True)
-        if args.out:
-            Path(args.out).write_text(json.dumps(runs, indent=1) + "\n")
     head = ["table", "rows", "measure", "Mercer", "boosting", "kernel", "loss", "centres", "time", "boosting"]
     rows = [
         [
@@ -136,6 +131,7 @@ def main() -> None:
         ]
         for r in runs
     ]  # fmt: skip
+    heading("Automatic models of Parquet files beside histogram gradient boosting")
     table(head, rows)
 
 
