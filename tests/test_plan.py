@@ -1,6 +1,7 @@
 """The plan of a fit: the same choice as `fit`, and a prediction that follows the work."""
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -248,6 +249,17 @@ def test_memory_is_what_the_fit_allocates():
     found = predict(replace(size, n=100_000), beyond, SPEED, FLAT, tol=1e-3, centers=0)
     assert isinstance(found, Prediction)
     assert 0.9e9 < found.nbytes < 1.2e9
+
+
+def test_memory_of_a_grid_of_frequencies_has_the_preconditioner():
+    X, y = data(2000, 2)
+    model = mc.KernelRidge(mc.Gaussian(0.3), alpha=0.1, solver="fourier")
+    planned = mc.plan(model, X).nbytes
+    tracemalloc.start()
+    model.fit(X, y)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most / 2 < planned < 2 * most
 
 
 def test_the_command_line_prints_the_plan_and_saves_nothing(tmp_path, capsys):

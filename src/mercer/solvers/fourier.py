@@ -103,7 +103,8 @@ def measured(problem: LeastSquares, tol: float | None, n: int) -> tuple[float, i
         seconds.append(time.perf_counter() - start)
     pass_over_points = max(seconds[1] - seconds[0], 0.0) / problem.n
     took = end - begin + pass_over_points * (n - problem.n)
-    return took, nbytes(problem, grid, n), int(solution.stats["iterations"])
+    factored = min(grid.frequencies.number, costs.FACTORED_FREQUENCIES)  # its matrix, a copy, and the parts of both
+    return took, nbytes(problem, grid, n) + 4 * 8 * factored**2, int(solution.stats["iterations"])
 
 
 def solve(
