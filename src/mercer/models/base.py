@@ -27,7 +27,6 @@ from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vocabulary import suited
 from mercer.models.on_cluster import fitted_on_cluster, with_rows_of_dask
 from mercer.validation import check_numbers, real_numbers
-from mercer.words import count
 from mercer.words import shortened as shortened
 from mercer.words import shown as shown
 
@@ -471,7 +470,7 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
     """alpha as one penalty per target, shape (t,)."""
     sign = "> 0" if positive else "≥ 0"
     required = f"`alpha` must be a number {sign}, or one per target"
-    advice = f"Pass the variance of the noise of {count(t, 'target')}: the larger it is, the smoother the function."
+    advice = "Pass the variance of the noise: the larger it is, the smoother the function."
     least, above = (None, 0.0) if positive else (0.0, None)
     a = check_numbers(alpha, required, shapes=((), (t,)), least=least, above=above, advice=advice)
     return np.broadcast_to(a, (t,)).copy()
