@@ -20,6 +20,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import results
@@ -93,8 +94,8 @@ def run(name: str, command: list[str], folder: Path, busy: bool) -> bool:
         print(f" failed with code {code}: {last}. See {log.relative_to(TOP)}.", flush=True)
         return False
     record = json.loads(part.read_text(encoding="utf-8"))
-    script, *options = command
-    record |= {"command": f"python {Path(script).relative_to(TOP)} {' '.join(options)}".strip(),
+    options = ["DIR" if before == "--data" else word for before, word in pairwise(command)]  # results name no folder
+    record |= {"command": f"python {Path(command[0]).relative_to(TOP)} {' '.join(options)}".strip(),
                "seconds": round(time.perf_counter() - start)}  # fmt: skip
     if not record["tables"]:
         record["text"] = log.read_text(encoding="utf-8")

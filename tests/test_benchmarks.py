@@ -53,6 +53,14 @@ def called(bench, monkeypatch, *arguments: str) -> int:
     return bench.main()
 
 
+def test_results_name_no_folder_of_a_machine(bench, results, monkeypatch):
+    (results.parent / "benchmarks" / "far.py").write_text(SCRIPT)
+    assert called(bench, monkeypatch, "far", "--data", str(results.parent)) == 0
+    assert json.loads((results / "far.json").read_text())["command"] == "python benchmarks/far.py --data DIR"
+    for path in (TOP / "benchmarks" / "results").glob("*.json"):
+        assert not re.search(r"[\s\"]/\w+/", path.read_text(encoding="utf-8")), path.name
+
+
 @pytest.mark.thorough
 def test_a_run_keeps_results_and_goes_on_where_it_was(bench, results, monkeypatch, capsys):
     assert called(bench, monkeypatch, "--busy") == 1
