@@ -436,6 +436,8 @@ def test_bad_scores_queries_and_weights():
     for Z, match in (
         (np.zeros((3, 3)), "shape"),
         (np.zeros(2), "shape"),
+        (np.array(1.0), "shape"),
+        (sp.eye(2, format="csr"), "Scores must be finite numbers"),
         ([[np.nan, 0.0]], "nan"),
         (np.full((20, 2), np.inf), "40 other entries, the first inf"),
         ([["a", 1]], "Scores must be finite numbers"),

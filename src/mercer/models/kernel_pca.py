@@ -299,8 +299,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _scores(self, X: Any) -> Matrix:
         """Checked scores, shape (m, t)."""
         required = f"Scores must be finite numbers of shape (m, {self.n_components_})"
-        shape = (len(X) if hasattr(X, "__len__") else 0, self.n_components_)
-        return check_numbers(X, required, shapes=[shape], advice="Pass the result of `transform`.")
+        advice = "Pass the result of `transform`."
+        Z = check_numbers(X, required, advice=advice)
+        if Z.ndim != 2 or Z.shape[1] != self.n_components_:
+            raise InvalidInput(required, got=f"shape {Z.shape}", advice=advice)
+        return Z
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
