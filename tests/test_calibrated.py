@@ -278,7 +278,7 @@ def test_the_shell_chooses_a_threshold_and_predict_uses_it(tmp_path, monkeypatch
         (["--threshold", "cost=1"], "--threshold must be f1"),
         (["--threshold", "cost=0:1"], "--threshold must be f1"),
         (["--threshold", "1.2"], "--threshold must be f1"),
-        (["--threshold", "f1", "--balance"], "One option decides"),
+        (["--threshold", "f1", "--balance"], "Only one option can decide"),
         (["--threshold", "f1", "--positive", "ye"], "--positive must be a class"),
         (["--positive", "yes"], "--positive is for --threshold"),
     ],

@@ -590,7 +590,7 @@ def test_what_messages_advise():
         NadarayaWatsonRegressor("rbf").fit(X, y)
     with pytest.raises(InvalidInput, match="Use NadarayaWatsonRegressor"):
         NadarayaWatsonClassifier().fit(X, y)
-    with pytest.raises(InvalidInput, match="Pass one number: there is 1 column"):
+    with pytest.raises(InvalidInput, match="in 1 column, or the name of a rule"):
         NadarayaWatsonRegressor(bandwidth=[1.0, 2.0]).fit(X, y)
 
 

@@ -495,7 +495,7 @@ def test_sparse_rows_and_other_objects():
         ({"centers": np.zeros((2, 5))}, "same columns"),
         ({"alpha": -1.0}, "`alpha` must be"),
         ({"alpha": "cv"}, "'loo'"),
-        ({"neighbors": 5, "alpha": "loo"}, "`neighbors` goes with"),
+        ({"neighbors": 5, "alpha": "loo"}, "`neighbors` requires the penalty"),
         ({"neighbors": 0}, "`neighbors` must be a whole number"),
         ({"kernel": "gaussian"}, "`kernel` must be a kernel"),
         ({"kernel": ThinPlate(), "centers": np.zeros((1, 2))}, "Use degree 0"),
