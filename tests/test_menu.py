@@ -9,6 +9,7 @@ import pytest
 
 import mercer as mc
 from mercer import InvalidInput, KernelGLM, Spectrum
+from mercer.data.objects import object_array
 from mercer.models import menu
 from mercer.models.auto.plan import Clock, Plan
 from mercer.models.auto.stages import LastFit, in_stages
@@ -277,3 +278,10 @@ def test_texts_are_refused_by_a_model_of_numbers_with_the_kernel_that_suits_them
     kernel = mc.parse("NGrams(1, unit='words').on('text')")
     y = np.arange(15.0) % 3
     assert menu.fit("ridge", words, y, kernel=kernel, time=10.0).model.score(words, y) > 0.5
+
+
+@pytest.mark.parametrize("name", ["ridge", "nw", "logistic"])
+def test_every_model_with_a_kernel_takes_graphs(name):
+    graphs = [mc.Graph([(i, (i + 1) % n) for i in range(n - 1 + k)]) for k in (0, 1) for n in (4, 5, 6, 7, 8)] * 4
+    X, y = object_array(graphs)[:, None], np.tile(np.repeat([0, 1], 5), 4)
+    assert menu.fit(name, X, y, task="classification", time=10.0).model.score(X, y) > 0.9

@@ -342,11 +342,13 @@ def takes_weights(name: str) -> bool:
 
 
 def default_kernel(name: str, X: Any, roles: Roles | None = None) -> tuple[Any, tuple[Role, ...]]:
-    """A kernel from the columns of a table, or None if the model makes its own; and the roles of the columns."""
+    """The kernel for a table or for objects, or None if the model makes its own; and the roles of the columns."""
     assigned = {} if roles is None else roles.features
     numbers = name == "nw" and set(assigned.values()) <= {"number"} and complete_numbers(X)
-    if not is_frame(X) or name in ("auto", "linear", "local") or numbers or (roles and roles.exposure):
+    if name in ("auto", "linear", "local") or numbers or (roles and roles.exposure):
         return None, ()
+    if not is_frame(X):
+        return next(iter(suited(X)[1].values()), None), ()
     plan = TableKernel(roles=assigned).explain(X)
     return plan.kernel, plan.roles
 
