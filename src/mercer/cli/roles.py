@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.names import no_column
-from mercer.data.frames import kind_of_type
 from mercer.data.molecules import INSTALL
 from mercer.errors import InvalidInput
 
@@ -86,6 +85,8 @@ def _listed(values: Any) -> Iterable[str]:
 
 def note_columns(voice: Voice, columns: Iterable[Role]) -> None:
     """Report the columns that are not used, and assumptions about others."""
+    from mercer.data.frames import kind_of_type  # imports NumPy, for which a refused option must not wait
+
     for role in columns:
         number = kind_of_type(role.dtype) == "number"
         if not role.kind and role.by != "assigned":

@@ -94,7 +94,7 @@ class SearchProgress:
     --------
     >>> from mercer.models.auto.plan import SearchProgress
     >>> print(SearchProgress("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
-    Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
+    leave-one-out R² 0.871 (Matern 3/2); best 0.883 (Gaussian)
     """
 
     name: str
@@ -116,7 +116,7 @@ class SearchProgress:
     def __str__(self) -> str:
         if not np.isfinite(self.score):
             return self.name
-        text = f"{self.name}: {self.measure} {self.score:.3f}; "
+        text = f"{self.measure} {self.score:.3f} ({self.name}); "
         if self.best == self.name:
             return f"{text}the best so far"
         best = f"best {self.best_score:.3f}"
