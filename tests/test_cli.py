@@ -863,6 +863,15 @@ def test_dates_and_truth_survive_the_file(tmp_path):
     assert again.equals(table.frame)
 
 
+def test_words_that_become_booleans_are_noted(tmp_path):
+    from mercer.cli.reading import read
+
+    table = read(str(written(tmp_path, "ok,has bruises,n\ntrue,f,1\nfalse,t,2\n")))
+    assert [str(dtype) for dtype in table.frame.dtypes] == ["Boolean", "Boolean", "Int64"]
+    (note,) = table.notes
+    assert note.startswith("column 'has bruises' is read as true and false ('t' is true); --category 'has bruises' ")
+
+
 def test_dates_keep_the_order_they_were_written_in(tmp_path):
     """31/12/24 tells that days come first; a new file that could be read either way is read the same way."""
     from mercer.cli.reading import batches, read

@@ -195,6 +195,6 @@ def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]
         raise InvalidInput(
             f"Column {column.name!r} of {name} must have a value in every row for this model",
             got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
-            advice="Fill it in, drop the row, or fit --model auto or ridge without --kernel: these models accept "
-            "missing values.",
+            advice="Fill it in, or drop the row. The models auto and ridge without --kernel accept missing values, if "
+            "some of the rows that they are fitted to have them.",
         ) from None

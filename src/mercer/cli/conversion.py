@@ -91,6 +91,7 @@ class Conversion:
             return hours_after_midnight
         truth = None if column.name == self.target else truths(words)
         if truth is not None:
+            self._note_truth(column.name, words.filter(truth.fill_null(False))[0])
             return truth
         found = dates(words, [format_of(recorded) for recorded in self.types.values()])
         if found is None:
@@ -133,6 +134,11 @@ class Conversion:
         if words.len():
             marks = ", ".join(map(repr, sorted(words.unique().to_list())))
             self.notes.append(f"{marks} in the numeric column {name!r} is read as a missing value")
+
+    def _note_truth(self, name: str, word: str) -> None:
+        if word.lower() != "true":
+            keep = f"--category {shlex.quote(name)} keeps the words"
+            self.notes.append(f"column {name!r} is read as true and false ({word!r} is true); {keep}")
 
     def _note_style(self, name: str, words: pl.Series, values: pl.Series, style: NumberStyle, currency: str) -> None:
         marked = words.str.contains(style.thousands, literal=True) if style.thousands else words.is_not_null()
